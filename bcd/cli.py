@@ -1,0 +1,84 @@
+"""The `bcd` command: parses, opens the right layer lazily, owns the streams and the exit status.
+
+`bcd update` and `bcd version` in their plain forms are taken by hand before click is loaded, which alone would cost
+more than both; every other spelling, help and errors included, is click's. What is loaded when is measured (ADR 0002).
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status. Nothing is raised, and nobody sees a traceback."""
+    from bcd.commands.streams import drop_stdout, prepare_streams, print_error, status_of
+    from bcd.core.errors import BcdError
+    from bcd.core.exits import ExitStatus
+
+    prepare_streams()
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except BcdError as error:
+        print_error(error)
+        return status_of(error)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        drop_stdout()
+        return ExitStatus.OK
+    except Exception as error:  # noqa: BLE001  # the last line: a fault of bcd's own
+        from bcd.commands.crash import report_crash
+
+        report_crash(error)
+        return ExitStatus.CRASH
+
+
+def entry() -> None:
+    """The console script. Ends the process at once: taking an interpreter apart costs as much as `bcd update` does."""
+    # A command that lives for 40 ms makes no garbage worth a collection; what lives longer switches it on again.
+    gc.disable()
+    status = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue
+    os._exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    plain = _plain_options(arguments[1:]) if arguments[:1] in (["update"], ["version"]) else None
+    if plain is None:
+        gc.enable()
+        from bcd.commands.root import run_click
+
+        return run_click(arguments)
+    from bcd.commands.show import show_update, show_version
+    from bcd.core.config import DEFAULT_PATH
+
+    if arguments[0] == "version":
+        return show_version(as_json="--json" in plain)
+    return show_update(
+        plain.get("--config", DEFAULT_PATH), as_json="--json" in plain, color=plain.get("--color", "auto")
+    )
+
+
+def _plain_options(arguments: list[str]) -> dict[str, str] | None:
+    """The options, where they are the plain ones alone; None leaves it to click to understand or to complain."""
+    from bcd.commands.streams import COLOR_CHOICES
+
+    options: dict[str, str] = {}
+    waiting = iter(arguments)
+    for argument in waiting:
+        name, given, value = argument.partition("=")
+        if argument == "--json":
+            options["--json"] = ""
+        elif name in ("--config", "--color"):
+            found = value if given else next(waiting, None)
+            if not found or (name == "--color" and found not in COLOR_CHOICES):
+                return None
+            options[name] = found
+        else:
+            return None
+    return options

@@ -1,0 +1,124 @@
+"""`bcd update check`: every check of the rules over a manifest file, explained. Changes nothing."""
+
+import json
+import sys
+
+from bcd.commands.streams import DIM, RED, paint, print_lines, wants_color
+from bcd.core.acceptance import Acceptance, judge
+from bcd.core.build import this_build, this_platform
+from bcd.core.clock import SystemClock
+from bcd.core.config import load_config
+from bcd.core.errors import NotPermitted, UsageError
+from bcd.core.exits import ExitStatus
+from bcd.core.facts import node_facts
+from bcd.core.floor import release_floor
+from bcd.core.manifest import ENVELOPE_LIMIT_BYTES, Manifest
+from bcd.core.records import SlotsRecord, UpdateRecord
+from bcd.core.status import read_status
+from bcd.core.text import clean
+from bcd.core.trust import verify_manifest
+
+_NO_URL = "https://not-given.invalid/"
+_NO_VERSION = "0.0.0"
+_NO_DIGEST = "0" * 64
+_MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip", "not-reached": "-   "}
+
+
+def check_release(
+    path: str, *, url: str | None, sha256: str | None, config_path: str, as_json: bool, color: str
+) -> ExitStatus:
+    """Say what this node would answer to a section with this manifest.
+
+    Raises:
+        UsageError: the manifest or the configuration can't be read.
+        NotPermitted: this user may not read what decides.
+    """
+    config = load_config(config_path)
+    data = _read(path)
+    build, clock = this_build(), SystemClock()
+    status = read_status(config, build, clock)
+    if any(problem.state == "unreadable" for problem in status.problems):
+        raise NotPermitted(
+            "unreadable-records",
+            "the records that decide may not be read by this user",
+            f"sudo bcd update check {path} --config {config_path}",
+        )
+    slots = status.slots.value or SlotsRecord()
+    update = status.update.value or UpdateRecord(sequence=release_floor(None, slots, 0, 0))
+    stated = verify_manifest(data, config.update.release_pins, config.update.release_threshold).parsed
+    spec = {
+        "version": _NO_VERSION if stated is None else stated.version,
+        "url": url or _NO_URL,
+        "sha256": sha256 or _stated_digest(stated),
+        "signature": data.decode("utf-8", "surrogateescape"),
+    }
+    facts = node_facts(
+        config=config,
+        build=build,
+        layout=status.layout,
+        update=update,
+        slots=slots,
+        spec=spec,
+        now=int(clock.wall()),
+        platform=this_platform(),
+    )
+    answer = judge(spec, facts, skip=_skipped(url, sha256, stated))
+    if as_json:
+        print_lines([json.dumps(check_json(answer), indent=2)])
+    else:
+        print_lines(_lines(answer, color=wants_color(color, sys.stdout)))
+    return ExitStatus.OK if answer.refusal is None else ExitStatus.PROBLEM
+
+
+def check_json(answer: Acceptance) -> dict[str, object]:
+    """The answer as JSON's values (spec/product.md section 1)."""
+    refusal = answer.refusal
+    return {
+        "format": 1,
+        "accepted": refusal is None,
+        "refusal": None if refusal is None else {"code": refusal.code, "message": refusal.message},
+        "checks": [{"code": c.code, "state": c.state, "message": c.message} for c in answer.checks],
+    }
+
+
+def _skipped(url: str | None, sha256: str | None, stated: Manifest | None) -> dict[str, str]:
+    skip = {}
+    if url is None:
+        skip["bad-url"] = "no --url was given"
+    if stated is None:
+        skip["failed-version"] = "the manifest names no version"
+    skip["version-mismatch"] = "no section was given to compare with"
+    return skip
+
+
+def _stated_digest(stated: Manifest | None) -> str:
+    platform = this_platform()
+    mine = [] if stated is None else [artifact for artifact in stated.artifacts if artifact.platform == platform]
+    return mine[0].sha256 if mine else _NO_DIGEST
+
+
+def _read(path: str) -> bytes:
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read(ENVELOPE_LIMIT_BYTES + 1)
+        with open(path, "rb") as file:
+            return file.read(ENVELOPE_LIMIT_BYTES + 1)
+    except PermissionError as error:
+        raise NotPermitted("unreadable-manifest", f"{path}: this user may not read it") from error
+    except OSError as error:
+        raise UsageError("unreadable-manifest", f"{clean(path)}: {error.strerror}", "name a file, or - for stdin") from error
+
+
+def _lines(answer: Acceptance, *, color: bool) -> list[str]:
+    lines = []
+    for check in answer.checks:
+        style = RED if check.state == "failed" else DIM if check.state != "passed" else ""
+        mark = _MARKS[check.state]
+        line = f"{mark}  {check.code:<20}  {check.message}"
+        lines.append(paint(line, style, color=color) if style else line)
+        if check.code == "manifest-signatures" and answer.verification is not None:
+            lines += [f"      {v.kid or '(unread)'}: {v.why}" for v in answer.verification.signatures]
+    if answer.refusal is None:
+        return [*lines, "accepted: this node would take this release"]
+    lines.append(f"refused: {answer.refusal.message} ({answer.refusal.code})")
+    return [*lines, f"  try: {answer.refusal.hint}"] if answer.refusal.hint else lines

@@ -1,0 +1,71 @@
+"""`bcd update` and `bcd version` without anything that they do not need: no click, no rich, no crypto (ADR 0002)."""
+
+import sys
+
+from bcd.commands.streams import BOLD, DIM, RED, YELLOW, paint, print_lines, wants_color
+from bcd.core.build import this_build, this_platform
+from bcd.core.clock import SystemClock
+from bcd.core.config import load_config
+from bcd.core.exits import ExitStatus
+from bcd.core.status import Status, read_status, status_lines
+from bcd.node.client import read_live_state
+
+_STYLES = {
+    "version": BOLD,
+    "pending": YELLOW,
+    "downloading": YELLOW,
+    "failed": RED,
+    "unreadable": YELLOW,
+    "corrupt": RED,
+}
+
+
+def show_update(config_path: str, *, as_json: bool, color: str) -> ExitStatus:
+    """Print the local state.
+
+    Raises:
+        UsageError: the configuration is broken.
+        NotPermitted: it may not be read.
+    """
+    config = load_config(config_path)
+    status = read_status(config, this_build(), SystemClock())
+    agent = read_live_state(config.node.data_dir)
+    if as_json:
+        import json  # noqa: PLC0415  # as is the next: only for who asks
+
+        from bcd.core.statusjson import status_json  # noqa: PLC0415
+
+        print_lines([json.dumps(status_json(status, agent), indent=2)])
+    else:
+        colored = wants_color(color, sys.stdout)
+        print_lines([_painted(line, color=colored) for line in status_lines(status, agent)])
+    return exit_status(status)
+
+
+def exit_status(status: Status) -> ExitStatus:
+    """4 where something could not be looked at, 1 where a record is broken or no slot is current, else 0."""
+    states = {problem.state for problem in status.problems}
+    if "unreadable" in states:
+        return ExitStatus.NOT_PERMITTED
+    broken = "corrupt" in states or (status.current.present and status.current.slot is None)
+    return ExitStatus.PROBLEM if broken else ExitStatus.OK
+
+
+def show_version(*, as_json: bool) -> ExitStatus:
+    """Print what this build is."""
+    build = this_build()
+    if as_json:
+        import json  # noqa: PLC0415
+
+        print_lines([json.dumps({"format": 1, **build._asdict(), "platform": this_platform()})])
+    else:
+        print_lines([f"bcd {build.version}"])
+    return ExitStatus.OK
+
+
+def _painted(line: str, *, color: bool) -> str:
+    word, mark, rest = line.partition(":")
+    if not mark:
+        word, mark, rest = line.partition(" ")
+    style = _STYLES.get(word, DIM)
+    return paint(word + mark, style, color=color) + rest

@@ -1,0 +1,1 @@
+"""The rules of self-update and the disk they live on; draws nothing, logs sparingly."""

@@ -1,0 +1,42 @@
+"""Time as an argument. Three readings, for three purposes:
+
+wall        Unix seconds: what records carry, what an expiry is compared with. May step at any moment.
+boottime    CLOCK_BOOTTIME seconds: never steps, counts suspended time. What is left of a deadline within one boot.
+boot_id     which boot that was: a boottime of another boot means nothing.
+"""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the rules ask of time."""
+
+    def wall(self) -> float:
+        """Unix seconds."""
+
+    def boottime(self) -> float:
+        """Seconds since boot, suspend included."""
+
+    def boot_id(self) -> str:
+        """This boot's random id, or an empty string where the kernel gives none."""
+
+
+class SystemClock:
+    """The machine's own."""
+
+    def wall(self) -> float:
+        """Unix seconds."""
+        return time.time()
+
+    def boottime(self) -> float:
+        """Seconds since boot, suspend included."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def boot_id(self) -> str:
+        """This boot's random id, or an empty string where the kernel gives none."""
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""

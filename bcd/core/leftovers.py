@@ -1,0 +1,49 @@
+"""What earlier cuts left behind: removed when nothing is pending, under the lock, so that nobody is writing it."""
+
+import logging
+import os
+
+from bcd.core.clock import Clock
+from bcd.core.errors import BcdError
+from bcd.core.layout import Layout
+from bcd.core.safeopen import remove_leftover
+
+_STAGED_SECONDS = 7 * 24 * 3600
+"""How long a download that was cut off may still be resumed."""
+
+_log = logging.getLogger(__name__)
+
+
+def remove_stale(layout: Layout, clock: Clock) -> None:
+    """Remove stale temporary files, and staged ones older than 7 days. What can't be removed is logged and left."""
+    for directory in {layout.slots_dir, layout.records_dir}:
+        for name in _names(directory):
+            if name.endswith(".tmp") and name.startswith((".", "bcd-")):
+                _remove(os.path.join(directory, name))
+    for name in _names(layout.staging):
+        path = os.path.join(layout.staging, name)
+        if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:
+            _remove(path)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
+def _modified(path: str, clock: Clock) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return clock.wall()
+
+
+def _remove(path: str) -> None:
+    try:
+        remove_leftover(path)
+    except BcdError as error:
+        _log.warning("%s", error.message)
+    except OSError as error:
+        _log.warning("a stale file could not be removed: %s", error)

@@ -1,0 +1,93 @@
+"""The lab's world: in one directory the keys, the authority, the servers and the nodes.
+
+```
+<directory>/lab.json   marks the directory as a lab's
+<directory>/tls/       the authority's and the nodes' certificates
+<directory>/nodes/<n>/ one node's root: etc, bin, lib, var and its log
+```
+Release keys never touch the disk: they end with the world.
+"""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bcd.lab.gateway import Gateway
+from bcd.lab.labnode import LabNode
+from bcd.lab.pki import Authority
+from bcd.lab.releases import THRESHOLD, Publisher
+from bcd.lab.root import Root
+from bcd.lab.server import ReleaseServer
+
+INSTALLED_VERSION = "1.4.0"
+INSTALLED_SEQUENCE = 14
+
+
+class World:
+    """A running world; a context manager that ends it. Its nodes are started one by one."""
+
+    def __init__(self, directory: Path) -> None:
+        """Make the world in `directory`, which is a claimed `LabDirectory`'s.
+
+        Raises:
+            UsageError: `no-source`: see `bcd.lab.packing.Packer`.
+        """
+        self.directory = directory
+        tls = directory / "tls"
+        tls.mkdir()
+        self.authority = Authority(tls)
+        self.server = ReleaseServer(self.authority.server_context())
+        self.publisher = Publisher(self.server)
+        self.gateway = Gateway(self.authority.server_context(asks_for_certificate=True))
+        self._installed = self.publisher.binary(INSTALLED_VERSION, INSTALLED_SEQUENCE)
+        self._nodes: list[LabNode] = []
+
+    def node(self, name: str, *, pins: bool = True) -> LabNode:
+        """A machine on which bcd 1.4.0 (sequence 14) was just installed; it is not started yet.
+
+        Args:
+            name: its node id and its directory's name.
+            pins: whether its configuration has the release pins.
+        """
+        root = Root(home=self.directory / "nodes" / name)
+        credentials = self.authority.for_node(name)
+        authority = str(self.authority.certificate)
+        update: dict[str, str | int] = {
+            "slots_dir": str(root.slots),
+            "entrypoint": str(root.entrypoint),
+            "ca_file": authority,
+        }
+        if pins:
+            update |= {"release_pins": ",".join(self.publisher.pins), "release_threshold": THRESHOLD}
+        root.make(
+            binary=self._installed,
+            config={
+                "node": {
+                    "data_dir": str(root.data),
+                    "gateway": self.gateway.url,
+                    "node_id": name,
+                    "ca_file": authority,
+                    "cert_file": str(credentials.certificate),
+                    "key_file": str(credentials.key),
+                },
+                "update": update,
+            },
+        )
+        node = LabNode(name=name, root=root, gateway=self.gateway, server=self.server)
+        self._nodes.append(node)
+        return node
+
+    def close(self) -> None:
+        """Wake whoever waits for something here, end every node, then the servers."""
+        self.gateway.close()
+        for node in self._nodes:
+            node.supervisor.power_off()
+        self.server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,381 @@
+"""The agent: what runs as `bcd node` and `bcd site` (and, without self-update, `bcd sim` and `bcd ramdisk`).
+
+It starts with Settle, holds a session with the gateway, confirms what a gateway welcomed, rolls back what none did,
+and runs targets through the updater. It ends in one of two ways: stopped, or to be replaced by the entrypoint's
+program; the caller execs, with everything here closed.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+
+from bcd.core.build import Build, this_platform
+from bcd.core.config import Config
+from bcd.core.download import Fetcher
+from bcd.core.errors import BcdError, HostError, Refusal
+from bcd.core.manager import Manager, Settled
+from bcd.core.records import PendingRecord
+from bcd.core.section import named_version
+from bcd.core.settle import Outcome
+from bcd.core.text import clean, raw
+from bcd.node.background import in_thread
+from bcd.node.frames import (
+    PROTOCOL,
+    Ack,
+    Command,
+    CommandState,
+    Hello,
+    Section,
+    SectionState,
+    SectionStatus,
+    Welcome,
+)
+from bcd.node.live import LiveState
+from bcd.node.outbox import Entry, Outbox
+from bcd.node.session import GatewaySession
+from bcd.node.updater import Target, Updater
+
+ROLES = ("node", "site", "sim", "ramdisk")
+UPDATING_ROLES = ("node", "site")
+
+_ID_LIMIT = 256
+_CONFIRM_AGAIN_SECONDS = 1.0
+_ROLL_BACK_AGAIN_SECONDS = 10.0
+_TICK_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Ending(Enum):
+    """Why the agent ended."""
+
+    STOPPED = "stopped"
+    RESTART = "restart"
+
+
+class Agent:
+    """One run of the agent, from after Settle to its end."""
+
+    def __init__(
+        self,
+        *,
+        role: str,
+        config: Config,
+        build: Build,
+        manager: Manager | None,
+        settled: Settled | None,
+        fetcher: Fetcher,
+    ) -> None:
+        self._role = role
+        self._config = config
+        self._build = build
+        self._manager = manager
+        self._settled = settled
+        self._outbox = Outbox(config.node.data_dir)
+        self._live = LiveState(role=role, version=build.version)
+        self._session = GatewaySession(config.node, self, self._live)
+        self._server_time: tuple[int, float] | None = None
+        self._ending: asyncio.Future[Ending] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pending = settled.pending if settled is not None and _waits(settled) else None
+        self._updater = (
+            None
+            if manager is None
+            else Updater(
+                manager=manager, fetcher=fetcher, live=self._live, reporter=self, server_time=self._server_now
+            )
+        )
+
+    async def run(self) -> Ending:
+        """Run until a signal or a restart."""
+        loop = asyncio.get_running_loop()
+        self._ending = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, Ending.STOPPED)
+        await self._live.serve(self._config.node.data_dir)
+        self._tell_settled()
+        self._start(self._session.run())
+        if self._updater is not None:
+            self._start(self._updater.run())
+        if self._pending is not None and self._manager is not None:
+            self._live.update(
+                phase="waiting for welcome",
+                target=self._pending.to_version,
+                pending_deadline=self._pending.deadline,
+            )
+            self._start(self._watch_deadline(self._manager))
+        try:
+            ending = await self._ending
+        finally:
+            await self._close()
+        return ending
+
+    # -- the session asks ---------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """What this node says first."""
+        return Hello(
+            protocol=PROTOCOL,
+            node_id=self._config.node.node_id or socket.gethostname(),
+            role=self._role,
+            version=self._build.version,
+            platform=this_platform(),
+            sections=self._outbox.sections(),
+        )
+
+    def is_pending(self) -> bool:
+        """Whether a release waits for its welcome."""
+        return self._pending is not None
+
+    async def welcomed(self, welcome: Welcome) -> None:
+        """A gateway took the node: confirm what waits for it, and send what it has not acked."""
+        self._server_time = (welcome.server_time, time.monotonic())
+        if self._pending is not None and self._manager is not None:
+            await self._confirm(self._manager)
+        self._resolve()
+        for status in self._outbox.unacked():
+            await self._session.send(status)
+
+    async def session_refused(self, said: str) -> None:
+        """A gateway answered and did not take the node: no verdict, but a reason to show if the deadline passes."""
+        manager = self._manager
+        if self._pending is not None and manager is not None:
+            try:
+                await in_thread(lambda: manager.note_gateway_refused(said))
+            except BcdError as error:
+                _log.warning("%s", error.message)
+
+    async def received(self, frame: Section | Command | Ack) -> None:
+        """Something to do."""
+        match frame:
+            case Ack(id=command_id):
+                self._keep(lambda: self._outbox.ack(command_id))
+            case Section():
+                await self._section(frame)
+            case Command():
+                await self._command(frame)
+
+    async def _section(self, frame: Section) -> None:
+        if self._updater is None or frame.name != "daemon":
+            await self._report_section(frame.name, frame.generation, "UNSUPPORTED", reason="SectionUnsupported")
+        else:
+            await self._updater.set_section(frame.generation, frame.spec)
+
+    async def _command(self, frame: Command) -> None:
+        if not 0 < len(frame.id) <= _ID_LIMIT:
+            _log.warning("a command with an unusable id was passed over")
+            return
+        entry = self._outbox.command(frame.id)
+        if entry is None:
+            entry = Entry(id=frame.id, version=named_version(frame.args))
+            if self._updater is None or frame.kind != "daemon.upgrade":
+                entry.state = "UNSUPPORTED"
+                entry.message = f"{clean(frame.kind, 80)} is not supported by the role {self._role}"
+            self._keep(lambda: self._outbox.put(entry))
+        await self._session.send(entry.status())
+        if not entry.final and self._updater is not None:
+            self._updater.add_command(frame.id, frame.args)
+
+    # -- the updater tells --------------------------------------------------------------------------------------
+
+    async def target_progressing(self, target: Target, message: str | None) -> None:
+        """A target is being worked on: the section keeps the generation it was last decided for."""
+        if target.command_id is not None:
+            await self._report_command(target.command_id, "RUNNING", message=message)
+            return
+        decided = next((s.observed_generation for s in self._outbox.sections() if s.name == "daemon"), 0)
+        await self._report_section("daemon", decided, "PROGRESSING", message=message)
+
+    async def target_done(self, target: Target) -> None:
+        """A target's version runs."""
+        if target.command_id is not None:
+            await self._report_command(target.command_id, "SUCCEEDED", message=f"{self._build.version} runs")
+        else:
+            await self._report_section("daemon", target.generation, "READY")
+
+    async def target_refused(self, target: Target, refusal: Refusal) -> None:
+        """A target is refused, for good until something changes on the node."""
+        if target.command_id is not None:
+            await self._report_command(
+                target.command_id, "FAILED", reason="update-failed", code=refusal.code, message=refusal.message
+            )
+        else:
+            await self._report_section(
+                "daemon",
+                target.generation,
+                "FAILED",
+                reason="UpdateFailed",
+                code=refusal.code,
+                message=refusal.message,
+            )
+
+    async def target_swapped(self, target: Target, pending: PendingRecord) -> None:
+        """A target is current: be replaced by it."""
+        _log.info("restarting into %s (%s)", pending.to_version, "a command" if target.command_id else "the section")
+        self._end(Ending.RESTART)
+
+    # -- confirm and roll back ----------------------------------------------------------------------------------
+
+    async def _confirm(self, manager: Manager) -> None:
+        try:
+            confirmed = await in_thread(manager.confirm)
+        except BcdError as error:
+            # Not written is not confirmed. The deadline goes on; so does trying.
+            _log.error("the welcome could not be confirmed: %s", error.message)  # noqa: TRY400
+            self._start(self._confirm_later(manager))
+            return
+        self._pending = None
+        self._live.update(phase="idle", target=None, pending_deadline=None)
+        if confirmed is not None:
+            _log.info("update to %s is confirmed, release floor %d", confirmed.to_version, confirmed.sequence)
+        if self._updater is not None:
+            self._updater.try_again()
+
+    async def _confirm_later(self, manager: Manager) -> None:
+        await asyncio.sleep(_CONFIRM_AGAIN_SECONDS)
+        if self.is_pending():
+            await self._confirm(manager)
+            if not self.is_pending():
+                self._resolve()
+                for status in self._outbox.unacked():
+                    await self._session.send(status)
+
+    async def _watch_deadline(self, manager: Manager) -> None:
+        while self._pending is not None:
+            # Asked anew at each tick: the loop's clock stands still while the machine is suspended.
+            left = await in_thread(manager.time_left)
+            if left is None:
+                return
+            if left.seconds > 0:
+                await asyncio.sleep(min(left.seconds, _TICK_SECONDS))
+                continue
+            try:
+                moved = await in_thread(lambda: manager.rollback(way="deadline"))
+            except BcdError as error:
+                _log.error("the rollback did not happen: %s", error.message)  # noqa: TRY400
+                self._live.update(error=error.message)
+                await asyncio.sleep(_ROLL_BACK_AGAIN_SECONDS)
+                continue
+            if moved:
+                _log.error("no gateway welcomed %s before its deadline; going back", self._build.version)
+                self._end(Ending.RESTART)
+            return
+
+    # -- shared -------------------------------------------------------------------------------------------------
+
+    def _tell_settled(self) -> None:
+        settled = self._settled
+        if settled is None:
+            return
+        if settled.failed is not None:
+            _log.error("%s", settled.failed.reason)
+            self._live.update(error=settled.failed.reason)
+        if settled.outcome is Outcome.INTERRUPTED and settled.pending is not None:
+            _log.warning("the update to %s was cut off before it ran; it may be tried again", settled.pending.to_version)
+        if not _waits(settled):
+            self._resolve()
+
+    def _resolve(self) -> None:
+        """Give each command whose update is settled its final status, from what the disk says."""
+        if self._manager is None or self._pending is not None:
+            return
+        unfinished = self._outbox.unfinished()
+        if not unfinished:
+            return
+        failed = {raw(entry.version): entry for entry in self._manager.store.update().failed}
+        for entry in unfinished:
+            if entry.version == self._build.version:
+                entry.state, entry.message = "SUCCEEDED", f"{self._build.version} runs"
+                entry.reason = entry.code = None
+            elif entry.version in failed:
+                entry.state, entry.reason, entry.code = "FAILED", "update-failed", "failed-version"
+                entry.message = failed[entry.version].reason
+            else:
+                continue
+            self._keep(partial(self._outbox.put, entry))
+
+    async def _report_command(
+        self,
+        command_id: str,
+        state: CommandState,
+        *,
+        reason: str | None = None,
+        code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        entry = self._outbox.command(command_id) or Entry(id=command_id)
+        entry.state, entry.reason, entry.code, entry.message = state, reason, code, message
+        self._keep(lambda: self._outbox.put(entry))
+        await self._session.send(entry.status())
+
+    async def _report_section(
+        self,
+        name: str,
+        generation: int,
+        state: SectionState,
+        *,
+        reason: str | None = None,
+        code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        status = SectionStatus(
+            name=name,
+            observed_generation=generation,
+            state=state,
+            reason=reason,
+            code=code,
+            message=message,
+        )
+        if name == "daemon":
+            self._keep(lambda: self._outbox.put_section(status))
+        await self._session.send(status)
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except HostError as error:
+            # Told all the same; a restart before the disk is well again would tell it a second time.
+            _log.warning("%s", error.message)
+
+    def _server_now(self) -> int | None:
+        if self._server_time is None:
+            return None
+        told, at = self._server_time
+        return told + int(time.monotonic() - at)
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None and self._ending is not None:
+            # A fault of our own must not leave half an agent: end, and let whatever starts bcd start it anew.
+            if not self._ending.done():
+                self._ending.set_exception(task.exception() or RuntimeError("a task ended"))
+
+    def _end(self, ending: Ending) -> None:
+        if self._ending is not None and not self._ending.done():
+            self._ending.set_result(ending)
+
+    async def _close(self) -> None:
+        with suppress(Exception):
+            async with asyncio.timeout(3):
+                await self._session.close("restarting")
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._live.close()
+
+
+def _waits(settled: Settled) -> bool:
+    """Whether what settled is a release that runs and waits for its welcome, a rollback that could not happen included."""
+    return settled.outcome in (Outcome.PENDING, Outcome.ROLL_BACK)

@@ -1,0 +1,42 @@
+"""Blocking work beside the event loop, in daemon threads.
+
+Daemon threads, and not an executor's: an interpreter that ends waits for an executor, and a hung disk or server would
+keep the agent from ending on SIGTERM. Everything that runs here may be cut off at any instant, since SIGKILL and power
+cuts do the same (ADR 0006).
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a daemon thread and return what it returns, or raise what it raises."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]  # T may be None; without an error it is a T
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  # handed to whoever awaits
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, result, failure)
+        except RuntimeError:
+            # The loop has ended before the work did: nobody waits any more.
+            return
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done

@@ -1,0 +1,89 @@
+"""`bcd node` and its sisters: settle, run the agent, and become the entrypoint's program when told to."""
+
+import asyncio
+import logging
+import os
+import time
+from pathlib import Path
+
+from bcd.core.build import Build
+from bcd.core.clock import SystemClock
+from bcd.core.config import Config
+from bcd.core.download import Downloader
+from bcd.core.durable import as_host_error, make_directories
+from bcd.core.errors import BcdError, HostError
+from bcd.core.exits import ExitStatus
+from bcd.core.manager import Manager, Settled
+from bcd.core.service import NoServiceManager
+from bcd.node.agent import UPDATING_ROLES, Agent, Ending
+from bcd.node.restart import exec_entrypoint
+
+_AGAIN_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
+    """Run the agent until it is stopped. When an update asks for it, does not return: the process becomes another.
+
+    Raises:
+        HostError: the agent can't start: `data_dir` can't be made, or neither slot can be trusted.
+    """
+    with as_host_error("make the data directory"):
+        make_directories(config.node.data_dir)
+    os.umask(0o022)
+    manager = _manager(config, build) if role in UPDATING_ROLES else None
+    fetcher = Downloader(
+        ca_file=Path(config.update.ca_file) if config.update.ca_file else None,
+        clear_text=build.fakehw or config.node.dev_insecure_h2c,
+    )
+    _log.info("bcd %s (sequence %d) starts as %s", build.version, build.sequence, role)
+    while True:
+        settled = None if manager is None else _settle(manager)
+        if settled is None or not settled.restart:
+            agent = Agent(
+                role=role, config=config, build=build, manager=manager, settled=settled, fetcher=fetcher
+            )
+            if asyncio.run(agent.run()) is Ending.STOPPED:
+                _log.info("stopped")
+                return ExitStatus.OK
+        _become(config.update.entrypoint, manager)
+
+
+def _manager(config: Config, build: Build) -> Manager:
+    return Manager(config=config, build=build, clock=SystemClock(), service=NoServiceManager())
+
+
+def _settle(manager: Manager) -> Settled | None:
+    try:
+        return manager.settle()
+    except HostError as error:
+        if error.code == "slots-broken":
+            raise
+        # A disk that can't be written is a reason not to update, and none not to run (field report 35).
+        _log.error("updates are off for now: %s (%s)", error.message, error.code)  # noqa: TRY400
+        return None
+
+
+def _become(entrypoint: str, manager: Manager | None) -> None:
+    """Exec the entrypoint; return only once `current` points back at what runs here still."""
+    while True:
+        said = _exec_failure(entrypoint)
+        _log.error("%s could not be started: %s", entrypoint, said)
+        if manager is None:
+            return
+        try:
+            manager.rollback(way="exec", said=said)
+        except BcdError as failure:
+            # As long as `current` names what can't be started, an agent here would confirm it by its own welcome.
+            _log.error("the rollback did not happen: %s", failure.message)  # noqa: TRY400
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return
+
+
+def _exec_failure(entrypoint: str) -> str:
+    try:
+        exec_entrypoint(entrypoint)
+    except OSError as error:
+        return error.strerror or str(error)

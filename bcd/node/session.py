@@ -1,0 +1,207 @@
+"""The session with a gateway: one WebSocket at a time, reconnected for ever with backoff (spec/gateway.md).
+
+Until `welcome` the node sends nothing but `hello`. A gateway that is busy, silent, unreachable or refuses is no
+verdict over what runs here: this goes on trying, and only the deadline decides (field report 13).
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from typing import Protocol
+
+import truststore
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.typing import Subprotocol
+
+from bcd.core.config import NodeConfig
+from bcd.core.text import clean
+from bcd.node.backoff import Backoff
+from bcd.node.frames import (
+    FRAME_LIMIT_BYTES,
+    SUBPROTOCOL,
+    Ack,
+    Bye,
+    Command,
+    Hello,
+    MalformedFrame,
+    Outgoing,
+    Section,
+    Welcome,
+    decode,
+    encode,
+)
+from bcd.node.live import LiveState
+
+_PING_SECONDS = 20
+_SILENT_SECONDS = 60
+_OPEN_SECONDS = 15
+_WELCOME_SECONDS = 30
+"""A gateway that took the socket and says nothing: another try may reach another one."""
+_BACKOFF_SECONDS = 60.0
+_BACKOFF_PENDING_SECONDS = 5.0
+"""While a release waits for its welcome, a minute's pause would be half of its time."""
+
+_log = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """A gateway answered, and not with a welcome."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self.said = said
+
+
+class SessionHandler(Protocol):
+    """What the session's owner does with what comes."""
+
+    def hello(self) -> Hello:
+        """What this node says first."""
+
+    def is_pending(self) -> bool:
+        """Whether a release waits for its welcome."""
+
+    async def welcomed(self, welcome: Welcome) -> None:
+        """The gateway took the node."""
+
+    async def session_refused(self, said: str) -> None:
+        """A gateway answered and did not take the node."""
+
+    async def received(self, frame: Section | Command | Ack) -> None:
+        """Something to do."""
+
+
+class GatewaySession:
+    """The node's end."""
+
+    def __init__(self, config: NodeConfig, handler: SessionHandler, live: LiveState) -> None:
+        self._config = config
+        self._handler = handler
+        self._live = live
+        self._socket: ClientConnection | None = None
+        self._last_error: str | None = None
+
+    async def run(self) -> None:
+        """Connect and reconnect until cancelled."""
+        if self._config.gateway is None:
+            self._live.update(session=_state("disconnected", error="no gateway is configured"))
+            _log.warning("no gateway is configured: set [node] gateway")
+            await asyncio.Event().wait()
+        backoff = Backoff(most=_BACKOFF_SECONDS)
+        while True:
+            try:
+                await self._once(backoff)
+                error = "the gateway closed the session"
+            except Refused as refusal:
+                error = f"the gateway refused: {refusal.said}"
+                await self._handler.session_refused(refusal.said)
+            except (OSError, TimeoutError, InvalidHandshake, WebSocketException, ssl.SSLError, ValueError) as failure:
+                error = clean(f"{failure}" or type(failure).__name__, 300)
+            delay = backoff.next(_BACKOFF_PENDING_SECONDS if self._handler.is_pending() else None)
+            self._live.update(session=_state("disconnected", error=error, retry_at=int(time.time() + delay)))
+            # The same failure again and again is one line, not a flood.
+            level = logging.DEBUG if error == self._last_error else logging.WARNING
+            _log.log(level, "no session: %s; next try in %.1f s", error, delay)
+            self._last_error = error
+            await asyncio.sleep(delay)
+
+    async def send(self, frame: Outgoing) -> None:
+        """Send a frame where there is a welcomed session; otherwise nothing, the next welcome tells it all anew."""
+        if self._socket is not None:
+            try:
+                await self._socket.send(encode(frame))
+            except ConnectionClosed:
+                _log.debug("the session ended while a frame was sent")
+
+    async def close(self, reason: str) -> None:
+        """Say goodbye; the caller cancels `run` afterwards."""
+        if self._socket is not None:
+            await self.send(Bye(reason=reason))
+            await self._socket.close()
+
+    async def _once(self, backoff: Backoff) -> None:
+        self._live.update(session=_state("connecting", error=self._last_error))
+        gateway = self._config.gateway or ""
+        secure = gateway.startswith("wss://")
+        try:
+            connection = await connect(
+                gateway,
+                ssl=_trust(self._config) if secure else None,
+                subprotocols=[Subprotocol(SUBPROTOCOL)],
+                compression=None,
+                max_size=FRAME_LIMIT_BYTES,
+                open_timeout=_OPEN_SECONDS,
+                ping_interval=_PING_SECONDS,
+                ping_timeout=_SILENT_SECONDS - _PING_SECONDS,
+                close_timeout=2,
+            )
+        except InvalidStatus as answer:
+            raise Refused(_http_answer(answer)) from answer
+        try:
+            await connection.send(encode(self._handler.hello()))
+            welcome = await _await_welcome(connection)
+            self._socket = connection
+            self._last_error = None
+            backoff.reset()
+            _log.info("welcomed by the gateway, session %s", clean(welcome.session_id, 80))
+            self._live.update(
+                session=_state("welcomed", session_id=clean(welcome.session_id, 80), since=int(time.time()))
+            )
+            await self._handler.welcomed(welcome)
+            await self._receive(connection)
+        finally:
+            self._socket = None
+            await connection.close()
+
+    async def _receive(self, connection: ClientConnection) -> None:
+        async for text in connection:
+            try:
+                frame = decode(text)
+            except MalformedFrame as error:
+                _log.warning("a frame of the gateway was passed over: %s", error)
+                continue
+            if isinstance(frame, Bye):
+                _log.info("the gateway said goodbye: %s", clean(frame.reason, 200))
+                return
+            if isinstance(frame, Section | Command | Ack):
+                await self._handler.received(frame)
+
+
+async def _await_welcome(connection: ClientConnection) -> Welcome:
+    try:
+        async with asyncio.timeout(_WELCOME_SECONDS):
+            async for text in connection:
+                try:
+                    frame = decode(text)
+                except MalformedFrame:
+                    continue
+                if isinstance(frame, Welcome):
+                    return frame
+                if isinstance(frame, Bye):
+                    raise Refused(clean(frame.reason, 200) or "goodbye without a reason")
+    except TimeoutError as error:
+        raise TimeoutError(f"the gateway took the connection and sent no welcome in {_WELCOME_SECONDS} s") from error
+    closed = connection.close_reason
+    raise Refused(clean(closed, 200)) if closed else ConnectionResetError("the gateway closed before its welcome")
+
+
+def _http_answer(answer: InvalidStatus) -> str:
+    response = answer.response
+    body = clean(bytes(response.body or b"")[:200].decode("utf-8", "replace").strip(), 200)
+    status = f"HTTP {response.status_code} {clean(response.reason_phrase, 80)}".strip()
+    return f"{status}: {body}" if body else status
+
+
+def _trust(config: NodeConfig) -> ssl.SSLContext:
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if config.ca_file is not None:
+        context.load_verify_locations(config.ca_file)
+    if config.cert_file is not None:
+        context.load_cert_chain(config.cert_file, config.key_file)
+    return context
+
+
+def _state(state: str, **more: object) -> dict[str, object]:
+    return {"state": state, "id": more.pop("session_id", None), "since": None, "error": None, **more}
