@@ -196,7 +196,7 @@ class _Told:
     def _tell(self, progress: Progress) -> None:
         try:
             self._progress(progress)
-        except Exception:  # a display that broke must not stop an update
+        except Exception:  # noqa: BLE001 - a display that broke must not stop an update
             _log.warning("the display of a download's progress failed", exc_info=True)
             self._progress = lambda _: None
 

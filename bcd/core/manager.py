@@ -208,7 +208,8 @@ class Manager:
             ask=self._ask,
         )
         if kind is EntrypointKind.ADOPTABLE:
-            self._note("adopted", slot=current)
+            adopted = self.store.slots().of(current)
+            self._note("adopted", version=None if adopted is None else raw(adopted.version), slot=current)
         self._service.write_rollback_units(layout)
         if answer.reused is not None:
             return current, answer.reused

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from bcd.core.durable import host_error, make_directories
+from bcd.core.durable import host_error, make_directories, sync_directory
 from bcd.core.errors import HostError, Refusal
 from bcd.core.text import clean
 from bcd.core.versions import is_version
@@ -176,6 +176,7 @@ def open_staging(path: Path) -> Staging:
     try:
         if made:
             os.fchmod(handle, 0o700)
+            sync_directory(str(path.parent))
         _lock(path, handle)
     except BaseException as error:
         os.close(handle)

@@ -82,8 +82,10 @@ class Watch:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why the transfer must end, or None. Set before the connection is shut down, so that a reader who looks here
-        after each read knows an end that was made from one that came."""
+        """Why the transfer must end, or None.
+
+        Set before the connection is shut down: a reader who looks here tells an end that was made from one that came.
+        """
         if self._cancelled.is_set():
             return "cancelled"
         return self._verdict

@@ -48,6 +48,7 @@ _ID_LIMIT = 256
 _CONFIRM_AGAIN_SECONDS = 1.0
 _ROLL_BACK_AGAIN_SECONDS = 10.0
 _TICK_SECONDS = 1.0
+_CLOSE_SECONDS = 3.0
 
 _log = logging.getLogger(__name__)
 
@@ -111,10 +112,9 @@ class Agent:
             )
             self._start(self._watch_deadline(self._manager))
         try:
-            ending = await self._ending
+            return await self._ending
         finally:
             await self._close()
-        return ending
 
     # -- the session asks ---------------------------------------------------------------------------------------
 
@@ -356,10 +356,10 @@ class Agent:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None and self._ending is not None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and self._ending is not None and not self._ending.done():
             # A fault of our own must not leave half an agent: end, and let whatever starts bcd start it anew.
-            if not self._ending.done():
-                self._ending.set_exception(task.exception() or RuntimeError("a task ended"))
+            self._ending.set_exception(failure)
 
     def _end(self, ending: Ending) -> None:
         if self._ending is not None and not self._ending.done():
@@ -367,8 +367,8 @@ class Agent:
 
     async def _close(self) -> None:
         with suppress(Exception):
-            async with asyncio.timeout(3):
-                await self._session.close("restarting")
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._session.close(f"bcd {self._build.version} ends")
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -11,10 +11,11 @@ from bcd.core.clock import SystemClock
 from bcd.core.config import Config
 from bcd.core.download import Downloader
 from bcd.core.durable import as_host_error, make_directories
-from bcd.core.errors import BcdError, HostError
+from bcd.core.errors import BcdError, HostError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.manager import Manager, Settled
-from bcd.core.service import NoServiceManager
+from bcd.core.service import service_manager
+from bcd.core.text import clean
 from bcd.node.agent import UPDATING_ROLES, Agent, Ending
 from bcd.node.restart import exec_entrypoint
 
@@ -27,8 +28,10 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     """Run the agent until it is stopped. When an update asks for it, does not return: the process becomes another.
 
     Raises:
+        UsageError: `bad-config`, the gateway is not one to trust a welcome of.
         HostError: the agent can't start: `data_dir` can't be made, or neither slot can be trusted.
     """
+    _require_secure_gateway(config, build)
     with as_host_error("make the data directory"):
         make_directories(config.node.data_dir)
     os.umask(0o022)
@@ -44,14 +47,36 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
             agent = Agent(
                 role=role, config=config, build=build, manager=manager, settled=settled, fetcher=fetcher
             )
-            if asyncio.run(agent.run()) is Ending.STOPPED:
+            if _run(agent) is Ending.STOPPED:
                 _log.info("stopped")
                 return ExitStatus.OK
         _become(config.update.entrypoint, manager)
 
 
+def _run(agent: Agent) -> Ending:
+    # Not asyncio.run(): it waits for the resolver's threads, and a dead name server would hold up a rollback's exec,
+    # or the end on SIGTERM, for as long as the resolver tries.
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(agent.run())
+    finally:
+        loop.close()
+
+
+def _require_secure_gateway(config: Config, build: Build) -> None:
+    gateway = config.node.gateway
+    schemes = ("wss://", "ws://") if build.fakehw or config.node.dev_insecure_h2c else ("wss://",)
+    if gateway is not None and not gateway.startswith(schemes):
+        # The attack: whoever answers in clear text would welcome, and so confirm, whatever runs here.
+        raise UsageError(
+            "bad-config",
+            f"{config.path}: [node] gateway {clean(gateway, 200)} is not wss://",
+            "use wss://, or dev_insecure_h2c = true on a machine for development",
+        )
+
+
 def _manager(config: Config, build: Build) -> Manager:
-    return Manager(config=config, build=build, clock=SystemClock(), service=NoServiceManager())
+    return Manager(config=config, build=build, clock=SystemClock(), service=service_manager(build))
 
 
 def _settle(manager: Manager) -> Settled | None:

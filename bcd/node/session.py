@@ -82,6 +82,7 @@ class GatewaySession:
         self._live = live
         self._socket: ClientConnection | None = None
         self._last_error: str | None = None
+        self._closing = False
 
     async def run(self) -> None:
         """Connect and reconnect until cancelled."""
@@ -99,6 +100,8 @@ class GatewaySession:
                 await self._handler.session_refused(refusal.said)
             except (OSError, TimeoutError, InvalidHandshake, WebSocketException, ssl.SSLError, ValueError) as failure:
                 error = clean(f"{failure}" or type(failure).__name__, 300)
+            if self._closing:
+                return
             delay = backoff.next(_BACKOFF_PENDING_SECONDS if self._handler.is_pending() else None)
             self._live.update(session=_state("disconnected", error=error, retry_at=int(time.time() + delay)))
             # The same failure again and again is one line, not a flood.
@@ -117,6 +120,7 @@ class GatewaySession:
 
     async def close(self, reason: str) -> None:
         """Say goodbye; the caller cancels `run` afterwards."""
+        self._closing = True
         if self._socket is not None:
             await self.send(Bye(reason=reason))
             await self._socket.close()

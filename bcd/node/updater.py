@@ -46,6 +46,8 @@ class Target:
     ready_at: float = 0.0
     """Monotonic seconds."""
     backoff: Backoff = field(default_factory=Backoff)
+    finished: bool = False
+    """Whether there is nothing more to do for it: it runs, or it is refused."""
     refusal: Refusal | None = None
     fingerprint: tuple[object, ...] = ()
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -92,6 +94,7 @@ class Updater:
         self._section: Target | None = None
         self._commands: dict[str, Target] = {}
         self._wake = asyncio.Event()
+        self._replaced = False
 
     async def set_section(self, generation: int, spec: object) -> None:
         """The desired state names this section now."""
@@ -102,7 +105,7 @@ class Updater:
                 # The same section again is answered from memory: no download, no log line.
                 await self._reporter.target_refused(old, old.refusal)
                 return
-            old.refusal = None
+            old.finished = False
         else:
             if old is not None:
                 old.cancelled.set()
@@ -123,27 +126,26 @@ class Updater:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
+        while not self._replaced:
             self._wake.clear()
             now = time.monotonic()
-            target = next((t for t in self._targets() if t.refusal is None and t.ready_at <= now), None)
+            target = next((t for t in self._targets() if not t.finished and t.ready_at <= now), None)
             if target is not None:
                 await self._attempt(target)
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self._pause(now))
             section = self._section
-            if section is not None and section.refusal is not None:
-                fingerprint = self._manager.fingerprint()
-                if fingerprint != section.fingerprint:
-                    section.fingerprint = fingerprint
-                    section.refusal = None
+            if section is not None and section.refusal is not None and section.finished:
+                section.finished = section.fingerprint == self._manager.fingerprint()
 
     def _targets(self) -> list[Target]:
         return [*self._commands.values(), *([self._section] if self._section is not None else [])]
 
     def _pause(self, now: float) -> float | None:
-        waits = [max(0.0, t.ready_at - now) if t.refusal is None else _LOOK_AGAIN_SECONDS for t in self._targets()]
+        waits = [max(0.0, target.ready_at - now) for target in self._targets() if not target.finished]
+        if self._section is not None and self._section.refusal is not None:
+            waits.append(_LOOK_AGAIN_SECONDS)
         return min(waits, default=None)
 
     async def _attempt(self, target: Target) -> None:
@@ -167,7 +169,7 @@ class Updater:
         manager, server_time = self._manager, self._server_time()
         prepared = await in_thread(lambda: manager.prepare(target.spec, server_time=server_time))
         if prepared is None:
-            self._forget(target)
+            self._finish(target)
             self._live.update(phase="idle", target=None)
             await self._reporter.target_done(target)
             return
@@ -185,7 +187,8 @@ class Updater:
                 os.unlink(staged)
         _log.info("update to %s: swapped into slot %s", pending.to_version, pending.to_slot)
         self._live.update(phase="swapped", pending_deadline=pending.deadline)
-        self._forget(target)
+        self._finish(target)
+        self._replaced = True
         await self._reporter.target_swapped(target, pending)
 
     async def _download(self, fetch: Fetch, cancelled: threading.Event) -> Path:
@@ -212,16 +215,17 @@ class Updater:
         self._live.update(bytes_done=now.bytes_done, bytes_total=now.bytes_total, rate=round(now.rate))
 
     async def _end(self, target: Target, refusal: Refusal) -> None:
-        again = target.fingerprint and target.command_id is None
         self._live.update(phase="idle", target=None, error=f"{target.shown}: {refusal.message}", retry_at=None)
-        if not again:
+        # Looked at again because something else changed on the node: the same answer is no news (field report 23).
+        if target.refusal is None or target.refusal.message != refusal.message:
             _log.error("%s is refused: %s (%s)", target.shown, refusal.message, refusal.code)
         target.refusal = refusal
         target.fingerprint = self._manager.fingerprint()
-        self._forget(target)
+        self._finish(target)
         await self._reporter.target_refused(target, refusal)
 
-    def _forget(self, target: Target) -> None:
+    def _finish(self, target: Target) -> None:
+        target.finished = True
         if target.command_id is not None:
             self._commands.pop(target.command_id, None)
 

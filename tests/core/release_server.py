@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
+import pytest
 import trustme
 
-from bcd.core.download import Downloader, Progress, Wanted
+from bcd.core.download import Downloader, DownloadFailed, Progress, Wanted
 
 RELEASE = hashlib.shake_128(b"a release").digest(100_000)
 VERSION = "1.4.1"
@@ -69,7 +70,6 @@ class Exchange:
     def hang(self) -> None:
         """Say nothing more, and keep the connection until the client leaves it."""
         self.connection.recv(1)
-
 
 
 Fault = Callable[[Exchange], None]
@@ -238,6 +238,17 @@ def answering(status: int, *headers: str, body: bytes = b"", reason: str = "As S
     return fault
 
 
+def hanging_after(count: int) -> Fault:
+    """Send the headers and the start of the body, then nothing."""
+
+    def fault(exchange: Exchange) -> None:
+        exchange.head(200, f"Content-Length: {len(RELEASE)}", 'ETag: "v1"')
+        exchange.send(RELEASE[:count])
+        exchange.hang()
+
+    return fault
+
+
 def redirecting(location: str, status: int = 302) -> Fault:
     """Send the client elsewhere."""
     return answering(status, f"Location: {location}", "Content-Length: 0")
@@ -309,6 +320,15 @@ class World:
         return downloader.fetch(
             wanted or self.wanted(), self.staging, progress=self.told.append, cancelled=self.cancelled
         )
+
+    def refused(self, wanted: Wanted | None = None, **how: Any) -> DownloadFailed:
+        """Fetch, and return the error that it ends in; no finished file is there."""
+        with pytest.raises(DownloadFailed) as caught:
+            self.fetch(wanted, **how)
+        assert caught.value.code == "download-failed"
+        assert caught.value.retryable
+        assert not self.final.exists()
+        return caught.value
 
     def asked(self) -> list[str]:
         """The Range header of each request so far; empty where the whole was asked for."""

@@ -1,8 +1,5 @@
 """Fetching over real TLS: who is asked, who is believed, and what ends a transfer (spec/self-update.md section 11)."""
 
-import datetime
-import socket
-import ssl
 import threading
 import time
 import tracemalloc
@@ -14,22 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bcd.core import steps
-from bcd.core.download import Downloader, DownloadFailed, Progress, Wanted
-from bcd.core.errors import BcdError, HostError, Refusal
+from bcd.core.download import Downloader, Progress
+from bcd.core.errors import BcdError, Refusal
 from tests.core.release_server import (
     PATH,
     RELEASE,
     VERSION,
     Exchange,
     Fault,
-    Listener,
-    Proxy,
     ReleaseServer,
     World,
     answering,
     at_most,
     chunked,
     cut_after,
+    hanging_after,
     redirecting,
     world_in,
 )
@@ -42,16 +38,6 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A downloader with a good server."""
     with world_in(tmp_path) as made:
         yield made
-
-
-def refused(world: World, wanted: Wanted | None = None, **how: object) -> DownloadFailed:
-    """Fetch, and return the error that it ends in; no finished file is there."""
-    with pytest.raises(DownloadFailed) as caught:
-        world.fetch(wanted, **how)  # type: ignore[arg-type]  # passed on
-    assert caught.value.code == "download-failed"
-    assert caught.value.retryable
-    assert not world.final.exists()
-    return caught.value
 
 
 # A good transfer -----------------------------------------------------------------------------------------------------
@@ -136,17 +122,19 @@ def test_a_display_that_fails_does_not_stop_the_download(world: World) -> None:
 def test_another_length_is_refused_before_the_body(world: World, length: int) -> None:
     """Both numbers are said, and nothing is left."""
     world.server.script = [answering(200, f"Content-Length: {length}", body=b"x" * 100)]
-    error = refused(world)
+    error = world.refused()
     assert f"{length} bytes" in error.message
     assert str(SIZE) in error.message
     assert world.on_disk == {}
 
 
-@pytest.mark.parametrize("fault", [chunked(RELEASE + b"x"), answering(200, body=RELEASE + b"x")], ids=["chunked", "eof"])
+@pytest.mark.parametrize(
+    "fault", [chunked(RELEASE + b"x"), answering(200, body=RELEASE + b"x")], ids=["chunked", "eof"]
+)
 def test_one_byte_too_long_without_a_length_is_refused(world: World, fault: Fault) -> None:
     """Nothing is left of it."""
     world.server.script = [fault]
-    assert "longer than" in refused(world).message
+    assert "longer than" in world.refused().message
     assert world.on_disk == {}
 
 
@@ -160,14 +148,14 @@ def test_an_endless_body_is_read_no_further_than_its_size(world: World) -> None:
 
     world.server.script = [endless]
     with at_most(5):
-        assert "longer than" in refused(world).message
+        assert "longer than" in world.refused().message
     assert world.on_disk == {}
 
 
 def test_a_wrong_digest_is_refused_and_nothing_of_it_kept(world: World) -> None:
     """Another file of the right size leaves no partial file that would be resumed for ever."""
     world.server.files[PATH] = RELEASE[::-1]
-    assert "SHA-256" in refused(world).message
+    assert "SHA-256" in world.refused().message
     assert world.on_disk == {}
     world.server.files[PATH] = RELEASE
     world.fetch()
@@ -179,16 +167,18 @@ def test_an_html_page_in_the_files_place_is_refused(world: World, *, length: boo
     """A captive portal's 200 is no release (field report 17)."""
     page = b"<html>Welcome to the hotel</html>"
     world.server.script = [
-        answering(200, "Content-Type: text/html", f"Content-Length: {len(page)}", body=page) if length else chunked(page)
+        answering(200, "Content-Type: text/html", f"Content-Length: {len(page)}", body=page)
+        if length
+        else chunked(page)
     ]
-    assert str(SIZE) in refused(world).message
+    assert str(SIZE) in world.refused().message
     assert world.on_disk == {}
 
 
 def test_a_body_that_breaks_off_is_kept_for_the_next_try(world: World) -> None:
     """The error says how much came, the partial file holds it, private to its owner."""
     world.server.script = [cut_after(40_000)]
-    error = refused(world)
+    error = world.refused()
     assert "broke off" in error.message
     assert "40000 bytes moved" in error.message
     assert world.on_disk[world.part.name] == 40_000
@@ -216,7 +206,7 @@ def test_a_body_that_breaks_off_is_kept_for_the_next_try(world: World) -> None:
 def test_a_status_that_is_no_file_is_said(world: World, status: int, headers: list[str], after: float | None) -> None:
     """Its number is in the sentence, a sane Retry-After beside it, and nothing is on the disk."""
     world.server.script = [answering(status, *headers, "Content-Length: 0")]
-    error = refused(world)
+    error = world.refused()
     assert f"answered {status} As Scripted" in error.message
     assert error.retry_after == after
     assert world.on_disk == {}
@@ -225,7 +215,7 @@ def test_a_status_that_is_no_file_is_said(world: World, status: int, headers: li
 def test_a_reason_full_of_control_characters_is_shown_escaped(world: World) -> None:
     """What a server says reaches no terminal raw (field report C06)."""
     world.server.script = [answering(500, "Content-Length: 0", reason="\x1b]52;c;aGk=\x07\x9b2J" + "A" * 5000)]
-    message = refused(world).message
+    message = world.refused().message
     assert message.isprintable()
     assert len(message) < 600
 
@@ -257,7 +247,7 @@ def test_five_redirects_are_followed_and_a_loop_is_not(world: World) -> None:
     world.final.unlink()
     world.server.requests.clear()
     world.server.script = [redirecting(PATH)] * 30
-    error = refused(world)
+    error = world.refused()
     assert "more than 5 redirects" in error.message
     assert "redirect 6" in error.message
     assert len(world.server.requests) == 6
@@ -280,7 +270,7 @@ def test_five_redirects_are_followed_and_a_loop_is_not(world: World) -> None:
 def test_a_redirect_to_anything_but_plain_https_is_refused(world: World, location: str, words: str) -> None:
     """The error names the hop, shows no password, and nobody else was asked (field report 17)."""
     world.server.script = [redirecting(PATH), redirecting(location)]
-    error = refused(world)
+    error = world.refused()
     assert words in error.message
     assert "redirect" in error.message
     assert world.server.url() in error.message
@@ -291,7 +281,7 @@ def test_a_redirect_to_anything_but_plain_https_is_refused(world: World, locatio
 def test_a_failure_behind_a_redirect_names_the_hop(world: World) -> None:
     """Whose fault it was can be told, and the redirect's query, a secret maybe, is not shown."""
     world.server.script = [redirecting("/away?token=hunter2")]
-    error = refused(world)
+    error = world.refused()
     assert f"{world.server.url('/away')}?… (redirect 1 from {world.server.url()})" in error.message
     assert "404" in error.message
     assert "hunter2" not in error.message
@@ -299,7 +289,15 @@ def test_a_failure_behind_a_redirect_names_the_hop(world: World) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://localhost/bcd", "ftp://localhost/bcd", "https://u:hunter2@localhost/bcd", "https://", "", "/bcd", "https://["],
+    [
+        "http://localhost/bcd",
+        "ftp://localhost/bcd",
+        "https://u:hunter2@localhost/bcd",
+        "https://",
+        "",
+        "/bcd",
+        "https://[",
+    ],
 )
 def test_a_url_that_may_not_be_fetched_is_a_refusal(world: World, url: str) -> None:
     """Terminal, and not even a directory was made."""
@@ -320,107 +318,7 @@ def test_clear_text_is_let_through_where_it_was_asked_for(world: World) -> None:
     assert world.final.read_bytes() == RELEASE
 
 
-# Trust ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_certificate_of_an_unknown_authority_is_refused(world: World) -> None:
-    """No request was made, and the hint names the setting."""
-    error = refused(world, trusting=False)
-    assert "certificate is not trusted" in error.message
-    assert "ca_file" in error.hint
-    assert world.server.requests == []
-    assert world.on_disk == {}
-
-
-def test_an_authority_of_the_systems_store_is_trusted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a file of the operator's."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(world.ca_file))
-    assert world.fetch(trusting=False).read_bytes() == RELEASE
-
-
-def test_an_expired_certificate_is_refused(world: World) -> None:
-    """The error says that it has expired."""
-    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    with ReleaseServer(world.authority.issue_cert("localhost", not_before=past, not_after=past)) as server:
-        error = refused(world, world.wanted(server.url()))
-    assert "expired" in error.message
-    assert world.on_disk == {}
-
-
-def test_a_certificate_of_another_host_is_refused(world: World) -> None:
-    """The error says which host it should have been for."""
-    with ReleaseServer(world.authority.issue_cert("example.com")) as server:
-        error = refused(world, world.wanted(server.url()))
-    assert "localhost" in error.message
-    assert "certificate is not trusted" in error.message
-    assert server.requests == []
-
-
-def test_a_server_that_speaks_no_tls_is_refused(world: World) -> None:
-    """Nothing is sent to it in clear."""
-
-    class ClearText(Listener):
-        heard = b""
-
-        def serve(self, connection: socket.socket) -> None:
-            self.heard = connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    with ClearText() as clear:
-        assert "TLS" in refused(world, world.wanted(f"https://localhost:{clear.port}{PATH}")).message
-        assert PATH.encode() not in clear.heard
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no certificate"], ids=["missing", "empty", "garbage"])
-def test_a_ca_file_that_cannot_be_used_is_named(world: World, content: bytes | None) -> None:
-    """It is this host's fault, and no request was made."""
-    world.ca_file.unlink()
-    if content is not None:
-        world.ca_file.write_bytes(content)
-    with pytest.raises(HostError, match=r"ca\.pem") as caught:
-        world.fetch()
-    assert caught.value.code == "io-error"
-    assert world.server.requests == []
-
-
-# Servers that are not there, or not all there ------------------------------------------------------------------------
-
-
-def test_a_name_that_does_not_resolve_is_said(world: World) -> None:
-    """The name is in the error."""
-    error = refused(world, world.wanted("https://nowhere.invalid/bcd"))
-    assert "nowhere.invalid" in error.message
-    assert "does not resolve" in error.message
-
-
-def test_a_refused_connection_is_said(world: World) -> None:
-    """With where it was tried."""
-    error = refused(world, world.wanted("https://127.0.0.1:1/bcd"))
-    assert "https://127.0.0.1:1/bcd: Connection refused" in error.message
-
-
-def test_a_server_that_never_accepts_is_given_up(world: World) -> None:
-    """Connecting is bounded by its own limit."""
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        url = f"https://127.0.0.1:{full.getsockname()[1]}/bcd"
-        fill = [socket.socket() for _ in range(4)]
-        for one in fill:
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-        with at_most(3):
-            error = refused(world, world.wanted(url), connect_seconds=0.4)
-        for one in fill:
-            one.close()
-    assert "no connection within 0.4 s" in error.message
-
-
-def test_a_server_that_never_begins_tls_is_given_up(world: World) -> None:
-    """The handshake counts as waiting for an answer."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, at_most(3):
-        error = refused(world, world.wanted(f"https://127.0.0.1:{silent.getsockname()[1]}/bcd"), idle_seconds=0.4)
-    assert "no answer within 0.4 s" in error.message
+# Slow, stalled and silent servers ------------------------------------------------------------------------------------
 
 
 def dribbling_headers(exchange: Exchange) -> None:
@@ -438,21 +336,10 @@ def test_a_server_that_never_ends_its_headers_is_given_up(world: World, fault: F
     """However it feeds the single read (field report 15)."""
     world.server.script = [fault]
     with at_most(4):
-        error = refused(world, idle_seconds=0.5)
+        error = world.refused(idle_seconds=0.5)
     assert "no answer within 0.5 s" in error.message
     assert "0 bytes moved" in error.message
     assert world.on_disk == {}
-
-
-def hanging_after(count: int) -> Fault:
-    """Send the headers and the start of the body, then nothing."""
-
-    def fault(exchange: Exchange) -> None:
-        exchange.head(200, f"Content-Length: {SIZE}", 'ETag: "v1"')
-        exchange.send(RELEASE[:count])
-        exchange.hang()
-
-    return fault
 
 
 @pytest.mark.parametrize("count", [0, 30_000])
@@ -460,7 +347,7 @@ def test_a_body_that_stalls_is_ended(world: World, count: int) -> None:
     """The error names bytes and rate, and what came is kept (field report 15)."""
     world.server.script = [hanging_after(count)]
     with at_most(4):
-        error = refused(world, idle_seconds=0.5)
+        error = world.refused(idle_seconds=0.5)
     assert "stalled" in error.message
     assert f"{count} bytes moved at " in error.message
     assert "bytes/s" in error.message
@@ -477,7 +364,7 @@ def test_a_body_of_a_byte_now_and_then_is_ended(world: World, *, length: bool) -
 
     world.server.script = [fault]
     with at_most(4):
-        error = refused(world, idle_seconds=0.5)
+        error = world.refused(idle_seconds=0.5)
     assert "stalled: less than 16384 bytes in 0.5 s" in error.message
 
 
@@ -520,7 +407,7 @@ def test_a_download_that_is_called_off_ends_at_once(world: World, fault: Fault) 
     timer = threading.Timer(0.3, world.cancelled.set)
     timer.start()
     with at_most(2):
-        error = refused(world, idle_seconds=20)
+        error = world.refused(idle_seconds=20)
     timer.join()
     assert "the download was stopped" in error.message
     world.cancelled.clear()
@@ -532,111 +419,8 @@ def test_a_download_that_is_called_off_ends_at_once(world: World, fault: Fault) 
 def test_a_download_called_off_before_it_began_asks_nobody(world: World) -> None:
     """And keeps what an earlier one left."""
     world.server.script = [cut_after(10_000)]
-    refused(world)
+    world.refused()
     world.cancelled.set()
-    refused(world)
+    world.refused()
     assert len(world.server.requests) == 1
     assert world.on_disk[world.part.name] == 10_000
-
-
-# Proxies -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
-@pytest.mark.parametrize("scheme", ["http://", ""])
-def test_a_proxy_in_the_environment_is_used(world: World, name: str, scheme: str) -> None:
-    """By CONNECT, so that it sees no byte of the file, with its password where it has one (field report 41)."""
-    with Proxy() as proxy:
-        world.fetch(environ={name: f"{scheme}u%40x:hunter2@127.0.0.1:{proxy.port}"})
-        assert proxy.heads[0].line.startswith(f"CONNECT localhost:{world.server.port} ")
-        assert proxy.heads[0].headers["proxy-authorization"] == "Basic dUB4Omh1bnRlcjI="
-    assert world.final.read_bytes() == RELEASE
-    assert "proxy-authorization" not in world.server.requests[0].headers
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {"no_proxy": "localhost"},
-        {"NO_PROXY": "example.com, localhost"},
-        {"NO_PROXY": "*"},
-        {"https_proxy": ""},
-        {"HTTPS_PROXY": "", "ALL_PROXY": "http://127.0.0.1:1"},
-    ],
-)
-def test_an_exception_from_the_proxy_is_honoured(world: World, environ: dict[str, str]) -> None:
-    """The server is asked directly (field report 41)."""
-    world.fetch(environ={"HTTPS_PROXY": "http://127.0.0.1:1"} | environ)
-    assert world.final.read_bytes() == RELEASE
-
-
-def test_a_proxy_that_refuses_is_named_without_its_password(world: World) -> None:
-    """Not just "timed out" (field report 41)."""
-    with Proxy(refuse="403 Forbidden \x1b[2J") as proxy:
-        error = refused(world, environ={"https_proxy": f"http://user:hunter2@127.0.0.1:{proxy.port}"})
-        assert f"through the proxy http://127.0.0.1:{proxy.port}" in error.message
-    assert "403 Forbidden" in error.message
-    assert error.message.isprintable()
-    assert "hunter2" not in error.message + error.hint
-    assert "proxy" in error.hint
-    assert world.server.requests == []
-    assert world.on_disk == {}
-
-
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "http://nowhere.invalid:3128"])
-def test_a_proxy_that_is_not_there_is_named(world: World, proxy: str) -> None:
-    """The server's name alone would send people to the wrong machine."""
-    assert f"through the proxy {proxy}" in refused(world, environ={"ALL_PROXY": proxy}).message
-
-
-def test_a_proxy_that_never_answers_is_given_up_and_named(world: World) -> None:
-    """The wait for a tunnel counts as waiting for an answer."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, at_most(3):
-        proxy = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        error = refused(world, environ={"https_proxy": proxy}, idle_seconds=0.4)
-    assert f"through the proxy {proxy}: no answer within 0.4 s" in error.message
-
-
-@pytest.mark.parametrize("proxy", ["socks5://u:hunter2@127.0.0.1:1", "http://u:hunt/er2@127.0.0.1:1", "http://[", "x://"])
-def test_a_proxy_that_cannot_be_spoken_to_is_said(world: World, proxy: str) -> None:
-    """Nothing goes around it, and no part of its password is shown."""
-    error = refused(world, environ={"https_proxy": proxy})
-    assert "proxy in the environment" in error.message
-    assert "hunt" not in error.message
-    assert world.server.requests == []
-
-
-def test_a_clear_text_download_goes_through_its_own_proxy(world: World) -> None:
-    """`http_proxy` is for http; the whole URL is asked of it."""
-    with ReleaseServer(None) as proxy:
-        proxy.files[PATH] = RELEASE
-        world.fetch(
-            world.wanted("http://release.invalid/bcd"),
-            clear_text=True,
-            environ={"http_proxy": proxy.url(""), "https_proxy": "http://127.0.0.1:1"},
-        )
-        assert proxy.requests[0].line == "GET http://release.invalid/bcd HTTP/1.1"
-    assert world.final.read_bytes() == RELEASE
-
-
-def test_a_proxy_over_tls_is_used(world: World) -> None:
-    """TLS to the server runs inside of TLS to the proxy, and the watch still ends it."""
-    certificate = world.authority.issue_cert("localhost")
-
-    class SecureProxy(Proxy):
-        def serve(self, connection: socket.socket) -> None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            certificate.configure_cert(context)
-            with context.wrap_socket(connection, server_side=True) as secured:
-                super().serve(secured)
-
-    with SecureProxy() as proxy:
-        environ = {"https_proxy": f"https://localhost:{proxy.port}"}
-        world.server.script = [hanging_after(30_000)]
-        with at_most(4):
-            assert "stalled" in refused(world, environ=environ, idle_seconds=0.5).message
-        world.fetch(environ=environ)
-    assert world.final.read_bytes() == RELEASE
-    assert world.asked() == ["", "bytes=30000-"]
-
-

@@ -81,7 +81,9 @@ def test_one_file_system_must_hold_both_files_and_the_spare(places: tuple[Path, 
         (10**12, SIZE + SPARE - BLOCK, False),
     ],
 )
-def test_two_file_systems_must_each_hold_their_own(places: tuple[Path, Path], staging: int, slots: int, *, fits: bool) -> None:
+def test_two_file_systems_must_each_hold_their_own(
+    places: tuple[Path, Path], staging: int, slots: int, *, fits: bool
+) -> None:
     """With the spare on each."""
     if fits:
         on_two(places, file_system(up(staging)), file_system(up(slots)))
@@ -176,7 +178,9 @@ def test_a_mount_point_with_blanks_in_its_name_is_found(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("content", [None, "nonsense\n"])
-def test_without_the_kernels_table_the_device_tells(content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_kernels_table_the_device_tells(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A chroot may have no /proc."""
     table = tmp_path / "mountinfo"
     if content:
@@ -214,5 +218,5 @@ def test_a_real_noexec_mount_is_refused() -> None:
     """/proc is one nearly everywhere."""
     if not os.statvfs("/proc").f_flag & os.ST_NOEXEC:
         pytest.skip("this /proc is mounted exec")
-    with pytest.raises(HostError, match="^/proc is mounted noexec"):
+    with pytest.raises(HostError, match=r"^/proc is mounted noexec"):
         refuse_unwritable_mount(Path("/proc/self"), executable=True)

@@ -1,0 +1,80 @@
+# bcd. `make lab` shows it, `make test` proves it; both set themselves up. `make help` lists the rest.
+
+SHELL      := /bin/sh
+.SHELLFLAGS := -eu -c
+MAKEFLAGS  += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PYTEST := $(BIN)/pytest -n auto --maxprocesses=4 --dist=worksteal
+PYTHONDIRS := bcd tests tools benchmarks
+# More for the command at hand: make lab ARGS=tour, make test ARGS='-k settle'
+ARGS   ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# A stamp names the tree that it was made in: a tree that was moved or copied gets an environment of its own.
+ifneq ($(wildcard $(VENV)/.stamp-*),)
+ifneq ($(shell cat $(VENV)/.stamp-runtime 2>/dev/null && $(BIN)/python -c '' 2>&1),$(CURDIR))
+$(shell rm -f $(VENV)/.stamp-*)
+endif
+endif
+
+.PHONY: docs help lab test test-system check format bench coverage lock clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+lab: $(VENV)/.stamp-bcd  ## a whole world on this machine: gateway, releases good and bad, a real node
+	@$(BIN)/bcd lab $(ARGS)
+
+test: $(VENV)/.stamp-dev  ## the everyday tests, under five minutes on two cores
+	@$(PYTEST) $(ARGS)
+
+test-system: $(VENV)/.stamp-dev  ## the slow tests, the lab's full tour included
+	@$(PYTEST) -m slow $(ARGS)
+
+check: $(VENV)/.stamp-dev  ## lint, format, types, layers, docs
+	@$(BIN)/ruff check --quiet $(PYTHONDIRS)
+	@$(BIN)/ruff format --quiet --check $(PYTHONDIRS)
+	@$(BIN)/mypy --strict --no-error-summary
+	@said=$$($(BIN)/lint-imports --no-logo) || { printf '%s\n' "$$said"; exit 1; }
+	@$(BIN)/python tools/make_schemas.py --check
+	@$(BIN)/python tools/check_docs.py
+	@echo "check: all well"
+
+format: $(VENV)/.stamp-dev  ## put the code in its one shape
+	@$(BIN)/ruff check --quiet --fix $(PYTHONDIRS) || true
+	@$(BIN)/ruff format $(PYTHONDIRS)
+
+docs: $(VENV)/.stamp-dev  ## write the reference pages that are made from the code
+	@$(BIN)/python tools/make_schemas.py
+
+bench: $(VENV)/.stamp-bcd  ## what a command costs, beside a bare interpreter
+	@$(BIN)/python benchmarks/startup.py $(ARGS)
+	@$(BIN)/python benchmarks/update_memory.py
+
+coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+
+lock:  ## choose the newest allowed versions anew and write requirements/*.txt
+	@tools/lock.sh
+
+clean:  ## remove what make and the tools made
+	@rm -rf $(VENV) .venv-lock build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache \
+	    .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A changed lock makes the environment anew, so that nothing outlives its line there.
+$(VENV)/.stamp-runtime: requirements/build.txt requirements/runtime.txt tools/setup.sh
+	@tools/setup.sh $(VENV) runtime
+
+$(VENV)/.stamp-bcd: $(VENV)/.stamp-runtime pyproject.toml
+	@tools/setup.sh $(VENV) bcd
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-bcd requirements/dev.txt
+	@tools/setup.sh $(VENV) dev

@@ -1,0 +1,11 @@
+"""What every test runs under."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: fsync on a busy machine takes as long as it takes. In CI the same examples come every time, so that a
+# red run is a red change; everywhere else hypothesis goes on looking.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

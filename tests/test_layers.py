@@ -1,0 +1,93 @@
+"""The run-time twin of import-linter's contracts: what each command loads, asked of a fresh interpreter.
+
+The static graph cannot tell an import inside a function that runs from one that does not.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HEAVY = (
+    "asyncio",
+    "click",
+    "cryptography",
+    "dataclasses",
+    "msgspec",
+    "psutil",
+    "rfc8785",
+    "rich",
+    "rich_click",
+    "ssl",
+    "textual",
+    "tomlkit",
+    "truststore",
+    "urllib3",
+    "websockets",
+)
+"""Each costs more than `bcd update` as a whole may (ADR 0002)."""
+
+DRAWS = ("click", "rich", "rich_click", "textual")
+
+
+def loaded_by(code: str, *arguments: str) -> frozenset[str]:
+    """Run `code` in a fresh interpreter; every module that it has loaded at its end."""
+    report = "\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}{report}", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return frozenset(json.loads(done.stderr.splitlines()[-1]))
+
+
+def top_level(modules: frozenset[str], names: tuple[str, ...]) -> list[str]:
+    return sorted({module.partition(".")[0] for module in modules} & set(names))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f'[node]\ndata_dir = "{tmp_path}/data"\n'
+        f'[update]\nslots_dir = "{tmp_path}/slots"\nentrypoint = "{tmp_path}/bin/bcd"\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments", [["update"], ["update", "--json"], ["version"], ["version", "--json"]], ids=" ".join
+)
+def test_the_commands_that_scripts_call_load_nothing_heavy(arguments: list[str], config: Path) -> None:
+    where = ["--config", str(config)] if arguments[0] == "update" else []
+    modules = loaded_by("from bcd.cli import main\nmain(sys.argv[1:])", *arguments, *where)
+    assert "bcd.commands.show" in modules
+    assert top_level(modules, HEAVY) == []
+
+
+def test_help_loads_click_and_neither_a_screen_nor_a_session(config: Path) -> None:
+    modules = loaded_by("from bcd.cli import main\nmain(sys.argv[1:])", "update", "--help")
+    assert "click" in modules
+    assert top_level(modules, ("cryptography", "textual", "urllib3", "websockets")) == []
+
+
+def test_the_agent_loads_nothing_that_draws() -> None:
+    modules = loaded_by("import bcd.node.main")
+    assert "websockets" in modules
+    assert top_level(modules, DRAWS) == []
+
+
+def test_the_update_manager_loads_nothing_that_draws_and_no_session() -> None:
+    modules = loaded_by("import bcd.core.manager")
+    assert top_level(modules, (*DRAWS, "websockets")) == []
+    assert not [module for module in modules if module.startswith(("bcd.node", "bcd.lab", "bcd.release"))]
+
+
+def test_signing_a_release_loads_nothing_that_draws_or_talks() -> None:
+    modules = loaded_by("import bcd.release.keys, bcd.release.manifest, bcd.release.signing")
+    assert top_level(modules, (*DRAWS, "urllib3", "websockets")) == []
