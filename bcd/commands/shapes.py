@@ -1,6 +1,6 @@
 """The machine output's types, by command: what tools/make_schemas.py publishes and the tests hold the output to."""
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from bcd.core.statusjson import StatusJson
 
@@ -42,7 +42,7 @@ class HistoryJson(TypedDict):
     """`bcd update history --json`: newest first; each event has at least `at` (Unix seconds) and `event`."""
 
     format: int
-    events: list[dict[str, object]]
+    events: list[dict[str, Any]]
 
 
 class VersionJson(TypedDict):

@@ -3,7 +3,7 @@
 Text from outside stands here as it was read; JSON escapes it.
 """
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from bcd.core.deadline import Left
 from bcd.core.links import SLOTS
@@ -85,7 +85,7 @@ class StatusJson(TypedDict):
 
     format: int
     version: str
-    build: dict[str, object]
+    build: dict[str, Any]
     floor: int
     floor_known: bool
     pins: PinsJson
@@ -97,7 +97,7 @@ class StatusJson(TypedDict):
     problems: list[ProblemJson]
     corrupt_aside: list[str]
     paths: dict[str, str]
-    agent: dict[str, object] | None
+    agent: dict[str, Any] | None
     """The agent's live state, as its socket told it; null where no agent answered."""
 
 
