@@ -49,15 +49,17 @@ def _error_codes() -> Iterator[str]:
 
 
 def _codes_in(path: Path) -> Iterator[str]:
-    """First arguments of calls to an error class, and values of constants that are named for being codes."""
+    """First arguments of calls to an error class (or to its parent's constructor), and all of a tuple `CODES`."""
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Call) and node.args:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in _ERROR_CLASSES:
+            if name in _RAISES:
                 yield from _strings(node.args[0])
+        elif isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["CODES"]:
+            yield from _strings(node.value)
 
 
-_ERROR_CLASSES = ("Refusal", "TransferError", "HostError", "UsageError", "NotPermitted")
+_RAISES = ("Refusal", "TransferError", "HostError", "UsageError", "NotPermitted", "__init__")
 
 
 def _strings(node: ast.expr) -> Iterator[str]:
@@ -66,6 +68,9 @@ def _strings(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.IfExp):
         yield from _strings(node.body)
         yield from _strings(node.orelse)
+    elif isinstance(node, ast.Tuple):
+        for element in node.elts:
+            yield from _strings(element)
 
 
 def _exit_statuses() -> Iterator[str]:

@@ -27,7 +27,7 @@ from bcd.core.leftovers import remove_stale
 from bcd.core.links import CURRENT, PREVIOUS, Slot, other_slot, read_link, slot_file, switch_link
 from bcd.core.lock import locked
 from bcd.core.records import Confirmed, Failed, PendingRecord, SlotRecord
-from bcd.core.section import named_version
+from bcd.core.section import DaemonSection, named_version
 from bcd.core.service import ServiceManager
 from bcd.core.settle import Outcome, Situation, decide, failure_reason
 from bcd.core.slotfile import is_program, is_whole
@@ -142,9 +142,7 @@ class Manager:
             if self.store.pending() is not None:
                 raise _in_progress()
             answer = self._judge(spec, server_time)
-        section = answer.section
-        if answer.refusal is not None or section is None:
-            raise self._refused(spec, answer)
+        section = self._accepted(spec, answer)
         if self._prepared != section.version:
             self._prepared = section.version
             self._note("prepared", version=section.version)
@@ -174,13 +172,11 @@ class Manager:
                 if self.store.pending() is not None:
                     raise _in_progress()
                 answer = self._judge(spec, server_time)
-                if answer.refusal is not None or answer.section is None:
-                    raise self._refused(spec, answer)
-                self._service.require_entrypoint(self.layout)
+                section = self._accepted(spec, answer)
                 try:
                     from_slot, record = self._fill_other_slot(answer)
                 except Refusal as refusal:
-                    self._note_refused(answer.section.version, refusal)
+                    self._note_refused(section.version, refusal)
                     raise
                 pending = self._pending(from_slot, record, command_id)
                 self._switch(pending)
@@ -192,8 +188,8 @@ class Manager:
         make_directories(layout.slots_dir)
         slots_dir = Path(layout.slots_dir)
         refuse_unwritable_mount(slots_dir, executable=True)
-        size = 0 if answer.artifact is None else answer.artifact.size
-        check_room(Path(layout.staging), slots_dir, size, already=size)
+        if answer.artifact is not None:
+            check_room(Path(layout.staging), slots_dir, answer.artifact.size, already=answer.artifact.size)
         kind = inspect_entrypoint(layout, as_root=os.geteuid() == 0)
         # The floor is on record before the first slot is: from then on an absent record is a lost one.
         if not os.path.exists(layout.update_record):
@@ -464,10 +460,17 @@ class Manager:
         )
         return judge(spec, facts)
 
-    def _refused(self, spec: object, answer: Acceptance) -> Refusal:
-        refusal = answer.refusal or Refusal("bad-section", "the daemon section is malformed")
-        self._note_refused(named_version(spec), refusal)
-        return refusal
+    def _accepted(self, spec: object, answer: Acceptance) -> DaemonSection:
+        try:
+            if answer.refusal is not None:
+                raise answer.refusal
+            # A rule of step 2, asked before the download too: what no service would start is not worth fetching.
+            self._service.require_entrypoint(self.layout)
+        except Refusal as refusal:
+            self._note_refused(named_version(spec), refusal)
+            raise
+        assert answer.section is not None  # noqa: S101  # not refused
+        return answer.section
 
     def _note_refused(self, version: str | None, refusal: Refusal) -> None:
         self._note("refused", version=version, code=refusal.code, reason=refusal.message)

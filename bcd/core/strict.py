@@ -7,8 +7,11 @@ are not plain digits, `NaN`, lone surrogates and trailing bytes are errors (spec
 import json
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
+from itertools import chain
 
 MAX_INTEGER = 2**53 - 1
+DEPTH_LIMIT = 64
 _DIGITS = len(str(MAX_INTEGER))
 
 
@@ -48,12 +51,37 @@ def parse_json(data: bytes) -> object:
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON at character {error.pos}") from error
     except RecursionError as error:
-        # No value that the rules accept nests past 4, so a depth past 64 is refused for its fields already;
-        # only what is too deep for the parser itself arrives here.
+        # Too deep for the parser itself, which is far past the limit below.
         raise ValueError("nested too deep") from error
-    if "\\u" in text:
-        _refuse_surrogates(value)
+    check_tree(value)
     return value
+
+
+def check_tree(value: object) -> None:
+    """Refuse what can be parsed and not be handed on: a depth past 64, and lone surrogates.
+
+    The attack: whoever encodes such a value again, or walks it by recursion, ends in an error of another kind.
+
+    Raises:
+        ValueError: with a few words on what is wrong.
+    """
+    level = [value]
+    for _ in range(DEPTH_LIMIT + 1):
+        level = [inner for item in level for inner in _inside(item)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
+
+
+def _inside(item: object) -> Iterable[object]:
+    if isinstance(item, str) and not item.isascii():
+        try:
+            item.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("a lone surrogate") from error
+    if isinstance(item, dict):
+        return chain(item.keys(), item.values())
+    return item if isinstance(item, list) else ()
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -72,20 +100,3 @@ def _integer(digits: str) -> int:
 
 def _not_an_integer(_text: str) -> object:
     raise ValueError("a number is not an integer written with digits alone")
-
-
-def _refuse_surrogates(value: object) -> None:
-    # Only an escape can make one: UTF-8 has none. Iterative, since the parser may allow deeper than we may recurse.
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
-        elif isinstance(item, str) and not item.isascii():
-            try:
-                item.encode()
-            except UnicodeEncodeError as error:
-                raise ValueError("a lone surrogate") from error

@@ -167,14 +167,14 @@ class LabNode:
         return status
 
     def wait_trouble(self, code: str, seconds: float = PATIENCE_SECONDS) -> Json:
-        """Wait for a status of the section with this code, whatever its state."""
+        """Wait for a status of the section that tells this code, in its field or its message, whatever its state."""
 
         def fits(page: Page) -> list[Json]:
-            return [body for body in page.section_statuses() if body.get("code") == code]
+            return [body for body in page.section_statuses() if code in f"{body.get('code')} {body.get('message')}"]
 
         self.wait(
             lambda page: bool(fits(page)),
-            f"a section status with code {code}",
+            f"a section status that tells {code}",
             lambda page: page.section_statuses()[-1:],
             seconds,
         )

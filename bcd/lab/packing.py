@@ -20,6 +20,10 @@ from bcd.core.errors import UsageError
 RUNS_BCD = "from bcd.lab.binary import run\nrun()\n"
 EXITS_AT_ONCE = "raise SystemExit(1)\n"
 """A program that ends with status 1 before any of bcd's code runs."""
+NOT_A_PROGRAM = b"This was to be a program.\n"
+"""A file that no kernel executes."""
+PROGRAM_OF_ANOTHER_MACHINE = b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\x16\x00\x00\x00\x01" + bytes(40)
+"""The header of a program for the s390x, which no lab runs on."""
 
 _LAUNCHER = """#!/bin/sh
 exec {interpreter} -B /proc/self/fd/3 "$0" "$@" 3<"$0"

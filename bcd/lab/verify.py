@@ -3,12 +3,13 @@
 Each function holds one kind of end against everything that can be seen of it, and notes what is not so.
 """
 
+import json
 import os
 
 from bcd.lab.book import Json
 from bcd.lab.labnode import Unmet
 from bcd.lab.releases import Release
-from bcd.lab.scenario import SEQUENCES, Stage
+from bcd.lab.scenario import Stage
 from bcd.lab.world import INSTALLED_SEQUENCE, INSTALLED_VERSION
 
 
@@ -71,15 +72,19 @@ def section_failed(stage: Stage, generation: int, code: str) -> Json:
 
 
 def answered_once(stage: Stage, command: str, state: str, *, code: str | None = None) -> None:
-    """The command ended with `state`, and with one answer however often it was given or asked for."""
+    """The command ended with `state`, and the gateway was given one answer, however often it was told.
+
+    It may be told twice: after a welcome for want of an ack, and to a command that is replayed after that welcome.
+    """
     answer = stage.node.wait_answer(command)
-    answers = stage.node.page().answers(command)
+    page = stage.node.page()
     stage.check("the command's end", state, answer.get("state"))
     if state == "FAILED":
         stage.check("the command's reason", "update-failed", answer.get("reason"))
     if code is not None:
         stage.check("the command's code", code, answer.get("code"))
-    stage.check("final command statuses", 1, len(answers))
+    stage.check("different answers", 1, len({json.dumps(body, sort_keys=True) for body in page.answers(command)}))
+    stage.check("the answer is kept by the gateway", expected=True, seen=page.commands[command].finished)
 
 
 def downloaded(stage: Stage, release: Release, times: int = 1) -> None:
@@ -102,8 +107,6 @@ def _runs(stage: Stage, *, version: str, sequence: int | None, digest: str | Non
         stage.check(f"slots.json: {slot}'s sequence", sequence, record.get("sequence"))
     stage.check("upgrade.json", None, root.pending())
     stage.check("a rolled-back marker", expected=False, seen=(root.records / "rolled-back").exists())
-    known = {name for name in SEQUENCES if name == version}
-    stage.check("the running version is one of the lab's", {version}, known)
 
 
 def _read_link(stage: Stage) -> str:

@@ -41,6 +41,7 @@ class World:
         self.gateway = Gateway(self.authority.server_context(asks_for_certificate=True))
         self._installed = self.publisher.binary(INSTALLED_VERSION, INSTALLED_SEQUENCE)
         self._nodes: list[LabNode] = []
+        self._closed = False
 
     def node(self, name: str, *, pins: bool = True) -> LabNode:
         """A machine on which bcd 1.4.0 (sequence 14) was just installed; it is not started yet.
@@ -78,7 +79,10 @@ class World:
         return node
 
     def close(self) -> None:
-        """Wake whoever waits for something here, end every node, then the servers."""
+        """Wake whoever waits for something here, end every node, then the servers. Safe to repeat."""
+        if self._closed:
+            return
+        self._closed = True
         self.gateway.close()
         for node in self._nodes:
             node.supervisor.power_off()

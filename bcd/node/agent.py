@@ -288,14 +288,18 @@ class Agent:
         unfinished = self._outbox.unfinished()
         if not unfinished:
             return
-        failed = {raw(entry.version): entry for entry in self._manager.store.update().failed}
+        try:
+            failed = {raw(entry.version): entry for entry in self._manager.store.update().failed}
+        except BcdError as error:
+            _log.warning("%s", error.message)
+            return
         for entry in unfinished:
             if entry.version == self._build.version:
                 entry.state, entry.message = "SUCCEEDED", f"{self._build.version} runs"
                 entry.reason = entry.code = None
             elif entry.version in failed:
                 entry.state, entry.reason, entry.code = "FAILED", "update-failed", "failed-version"
-                entry.message = failed[entry.version].reason
+                entry.message = str(failed[entry.version].reason)
             else:
                 continue
             self._keep(partial(self._outbox.put, entry))

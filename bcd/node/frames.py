@@ -1,10 +1,11 @@
 """The frames of spec/gateway.md as types: what the node sends, what it understands, and nothing else."""
 
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from bcd.core.strict import MAX_INTEGER, check_tree
 from bcd.core.text import clean
 
 SUBPROTOCOL = "bcd.node.v1"
@@ -12,6 +13,8 @@ PROTOCOL = 1
 FRAME_LIMIT_BYTES = 4 * 1024 * 1024
 
 SectionState = Literal["READY", "PROGRESSING", "FAILED", "UNSUPPORTED"]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
+"""What a frame may count up to: more could be read here and not be written again."""
 CommandState = Literal["ACCEPTED", "RUNNING", "SUCCEEDED", "FAILED", "UNSUPPORTED"]
 
 
@@ -57,7 +60,7 @@ class Welcome(msgspec.Struct, kw_only=True, frozen=True, tag="welcome"):
     """The gateway takes the node."""
 
     session_id: str
-    server_time: int
+    server_time: Count
     """Unix seconds."""
 
 
@@ -65,7 +68,7 @@ class Section(msgspec.Struct, kw_only=True, frozen=True, tag="section"):
     """A part of the desired state."""
 
     name: str
-    generation: int
+    generation: Count
     spec: object
 
 
@@ -112,8 +115,9 @@ def decode(text: str | bytes) -> Incoming | None:
     """
     try:
         document = json.loads(text)
+        check_tree(document)
     except (ValueError, RecursionError) as error:
-        raise MalformedFrame("no JSON") from error
+        raise MalformedFrame(f"no JSON that can be used: {clean(str(error), 200)}") from error
     if not isinstance(document, dict):
         raise MalformedFrame("no JSON object")
     kind = document.get("type")

@@ -28,10 +28,14 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     """Run the agent until it is stopped. When an update asks for it, does not return: the process becomes another.
 
     Raises:
-        UsageError: `bad-config`, the gateway is not one to trust a welcome of.
+        UsageError: `bad-config`, the gateway is not one to trust a welcome of; `no-helper`.
         HostError: the agent can't start: `data_dir` can't be made, or neither slot can be trusted.
     """
     _require_secure_gateway(config, build)
+    if config.helper is not None and role in UPDATING_ROLES:
+        raise UsageError(
+            "no-helper", f"{config.path}: [helper] is set, and this build has no helper", "remove the table [helper]"
+        )
     with as_host_error("make the data directory"):
         make_directories(config.node.data_dir)
     os.umask(0o022)

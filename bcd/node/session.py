@@ -10,7 +10,6 @@ import ssl
 import time
 from typing import Protocol
 
-import truststore
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
@@ -33,6 +32,7 @@ from bcd.node.frames import (
     encode,
 )
 from bcd.node.live import LiveState
+from bcd.node.trust import gateway_trust
 
 _PING_SECONDS = 20
 _SILENT_SECONDS = 60
@@ -132,7 +132,7 @@ class GatewaySession:
         try:
             connection = await connect(
                 gateway,
-                ssl=_trust(self._config) if secure else None,
+                ssl=gateway_trust(self._config) if secure else None,
                 subprotocols=[Subprotocol(SUBPROTOCOL)],
                 compression=None,
                 max_size=FRAME_LIMIT_BYTES,
@@ -196,15 +196,6 @@ def _http_answer(answer: InvalidStatus) -> str:
     body = clean(bytes(response.body or b"")[:200].decode("utf-8", "replace").strip(), 200)
     status = f"HTTP {response.status_code} {clean(response.reason_phrase, 80)}".strip()
     return f"{status}: {body}" if body else status
-
-
-def _trust(config: NodeConfig) -> ssl.SSLContext:
-    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.ca_file is not None:
-        context.load_verify_locations(config.ca_file)
-    if config.cert_file is not None:
-        context.load_cert_chain(config.cert_file, config.key_file)
-    return context
 
 
 def _state(state: str, **more: object) -> dict[str, object]:

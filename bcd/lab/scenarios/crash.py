@@ -109,7 +109,7 @@ def torn_pending_record(stage: Stage) -> str:
     generation = stage.node.push(after)
     stage.node.wait_section(generation, "READY")
     verify.confirmed(stage, after, slot="bcd-a")
-    return "moved aside, the next update works"
+    return "moved aside, 1.4.2 confirmed"
 
 
 SCENARIOS = (

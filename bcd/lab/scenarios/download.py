@@ -40,7 +40,7 @@ def _resumed(stage: Stage, spoiling: Spoiling, at_most: int) -> str:
     kept = len(release.body) - second.sent
     stage.check_that("bytes kept of the first", f"1 to {at_most}", holds=0 < kept <= at_most, seen=kept)
     stage.check("the second request's range", f"bytes={kept}-", second.range)
-    return f"resumed at {kept // 1000} kB, 1.4.1 confirmed"
+    return f"resumed at {kept // 1000} kB, confirmed"
 
 
 def too_long(stage: Stage) -> str:
@@ -77,7 +77,7 @@ def _retried(stage: Stage, recipe: Recipe, mend: Callable[[Stage, Release], None
     mend(stage, release)
     stage.node.wait_section(generation, "READY")
     verify.confirmed(stage, release, slot="bcd-b")
-    return f"tried {len(stage.node.downloads(release))} times, 1.4.1 confirmed"
+    return f"{len(stage.node.downloads(release))} tries, 1.4.1 confirmed"
 
 
 def _mend(stage: Stage, release: Release) -> None:

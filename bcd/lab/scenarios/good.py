@@ -52,7 +52,7 @@ def two_in_a_row(stage: Stage) -> str:
     stage.node.wait_section(generation, "READY")
     verify.confirmed(stage, second, slot="bcd-a")
     stage.check("previous", "bcd-b", stage.node.root.link("previous"))
-    return "1.4.2 confirmed from slot a, floor 16"
+    return "1.4.2 in slot a, floor 16"
 
 
 def already_runs(stage: Stage) -> str:
@@ -139,7 +139,7 @@ def busy_gateway(stage: Stage) -> str:
     stage.node.behave(WELCOME)
     verify.answered_once(stage, command, "SUCCEEDED")
     verify.confirmed(stage, release, slot="bcd-b")
-    return f"waited, then 1.4.1 confirmed after {stage.node.page().turned_away} tries"
+    return f"{stage.node.page().turned_away + 1} tries, 1.4.1 confirmed"
 
 
 def network_late(stage: Stage) -> str:
@@ -154,7 +154,7 @@ def network_late(stage: Stage) -> str:
     stage.node.pause(_BUSY_SECONDS)
     stage.node.behave(WELCOME)
     verify.confirmed(stage, release, slot="bcd-b")
-    return "waited, then 1.4.1 confirmed"
+    return "waited, 1.4.1 confirmed"
 
 
 def installed_by_hand(stage: Stage) -> str:
@@ -177,7 +177,7 @@ def installed_by_hand(stage: Stage) -> str:
     stage.check("previous", "bcd-b", stage.node.root.link("previous"))
     stage.check("slot b's version", "1.4.2", (stage.node.root.slots_record().get("b") or {}).get("version"))
     stage.check("slot b holds what was installed", by_hand, (stage.node.root.slots / "bcd-b").read_bytes())
-    return "1.4.3 confirmed, 1.4.2 kept to go back to"
+    return "1.4.3 confirmed, 1.4.2 at hand"
 
 
 def _answers(body: dict[str, object], command: str) -> bool:
@@ -226,12 +226,14 @@ SCENARIOS = (
         title="the gateway is busy (429)",
         proves="A gateway without time is no verdict on the release: the new binary keeps trying.",
         play=busy_gateway,
+        waits_seconds=_BUSY_SECONDS,
     ),
     Scenario(
         name="network-late",
         title="the network comes late",
         proves="Neither is a network that is not there yet.",
         play=network_late,
+        waits_seconds=_BUSY_SECONDS,
     ),
     Scenario(
         name="installed-by-hand",

@@ -4,12 +4,11 @@ import os
 
 from bcd.core.build import this_platform
 from bcd.lab import verify
+from bcd.lab.packing import PROGRAM_OF_ANOTHER_MACHINE
 from bcd.lab.releases import Recipe
 from bcd.lab.scenario import Scenario, Stage
 
 _DAY_SECONDS = 24 * 60 * 60
-_ELF_OF_S390X = b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\x16\x00\x00\x00\x01" + bytes(40)
-"""The header of a program for a machine that no lab runs on."""
 
 
 def _refused(stage: Stage, recipe: Recipe, code: str, version: str = "1.4.1") -> str:
@@ -74,7 +73,7 @@ def going_back(stage: Stage) -> str:
     verify.answered_once(stage, stage.node.command(before), "FAILED", code="below-floor")
     verify.downloaded(stage, before, times=0)
     verify.confirmed(stage, after, slot="bcd-b")
-    return "refused: below-floor, 1.4.1 stays"
+    return "refused: below-floor"
 
 
 def not_meant_for_it(stage: Stage) -> str:
@@ -94,7 +93,7 @@ def not_meant_for_it(stage: Stage) -> str:
         verify.section_failed(stage, generation, code)
         verify.downloaded(stage, release, times=0)
     verify.untouched(stage)
-    return f"{len(cases)} of them refused"
+    return f"all {len(cases)} refused"
 
 
 def changed_section(stage: Stage) -> str:
@@ -112,7 +111,7 @@ def changed_section(stage: Stage) -> str:
     generation = stage.node.push(right)
     stage.node.wait_section(generation, "READY")
     verify.confirmed(stage, right, slot="bcd-b")
-    return "refused once, then 1.4.1 confirmed"
+    return "refused once, then confirmed"
 
 
 def password_in_url(stage: Stage) -> str:
@@ -150,7 +149,7 @@ def foreign_entrypoint(stage: Stage) -> str:
 def wrong_machine(stage: Stage) -> str:
     """Named for this machine and signed so, but made for another: only the file itself tells."""
     stage.start()
-    release = stage.publish("1.4.1", Recipe(file=_ELF_OF_S390X))
+    release = stage.publish("1.4.1", Recipe(file=PROGRAM_OF_ANOTHER_MACHINE))
     stage.say("a section names 1.4.1")
     generation = stage.node.push(release)
     verify.section_failed(stage, generation, "wrong-platform-binary")

@@ -1,0 +1,171 @@
+"""What checks look through: the node's state read once, and the few ways out of this process, each replaceable.
+
+Every property is read at most once a run, whichever checks ask for it and however many at the same time, so that one
+run does not contradict itself and a hanging gateway costs one timeout. Nothing here writes.
+"""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from bcd.core.build import Build, this_build
+from bcd.core.clock import Clock, SystemClock
+from bcd.core.config import Config, load_config
+from bcd.core.errors import BcdError
+from bcd.core.layout import Layout, layout_of
+from bcd.core.status import Status, read_status
+from bcd.doctor.session import SessionProbe, probe_session
+from bcd.node.client import read_live_state
+
+SYSTEMD_DIRECTORY = "/run/systemd/system"
+NODE_UNIT = "bcd.service"
+T = TypeVar("T")
+
+
+class CannotTell(Exception):
+    """A probe could not be had; the check that asked for it ends as `unknown` with this sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """A command that was run."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Runner = Callable[[Sequence[str], float], Ran]
+"""Runs a command with a timeout in seconds; raises OSError or subprocess.TimeoutExpired."""
+
+
+def run_command(command: Sequence[str], timeout_seconds: float) -> Ran:
+    """Run a command and collect what it says. Raises OSError and subprocess.TimeoutExpired."""
+    ran = subprocess.run(  # noqa: S603  # the checks' own commands
+        command,
+        capture_output=True,
+        text=True,
+        errors="backslashreplace",
+        timeout=timeout_seconds,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return Ran(status=ran.returncode, stdout=ran.stdout, stderr=ran.stderr)
+
+
+@dataclass(kw_only=True)
+class Probes:
+    """What a run of doctor looks through."""
+
+    config_path: str
+    build: Build = field(default_factory=this_build)
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    euid: int = field(default_factory=os.geteuid)
+    run: Runner = run_command
+    timeout_seconds: float = 2.0
+    """What one look may take."""
+    systemd_directory: str = SYSTEMD_DIRECTORY
+    look_at_session: Callable[[Config, float], SessionProbe] = probe_session
+    _doing: dict[int, str] = field(default_factory=dict)
+    _once: dict[str, "_Once"] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def config(self) -> Config:
+        """The configuration.
+
+        Raises:
+            CannotTell: it can't be read; `configuration.parses` says why.
+        """
+        try:
+            return self.remember("config", lambda: load_config(self.config_path))
+        except BcdError as error:
+            raise CannotTell("the configuration could not be read") from error
+
+    @property
+    def layout(self) -> Layout:
+        """Where the files live. Raises CannotTell as `config` does."""
+        return layout_of(self.config)
+
+    @property
+    def status(self) -> Status:
+        """The update state. Raises CannotTell as `config` does."""
+        config = self.config
+        return self.remember("status", lambda: read_status(config, self.build, self.clock))
+
+    @property
+    def live(self) -> dict[str, object] | None:
+        """The agent's live state; None where no agent answers. Raises CannotTell as `config` does."""
+        config = self.config
+        return self.remember("live", lambda: read_live_state(config.node.data_dir, self.timeout_seconds))
+
+    @property
+    def has_systemd(self) -> bool:
+        """Whether systemd is the service manager of this machine."""
+        return os.path.isdir(self.systemd_directory)
+
+    @property
+    def session(self) -> SessionProbe:
+        """How far a session with the gateway comes. Raises CannotTell as `config` does."""
+        config = self.config
+        return self.remember("session", lambda: self.look_at_session(config, self.timeout_seconds))
+
+    def doing(self, what: str) -> None:
+        """Say what this check is at now, for the sentence of a check that times out: `hashing slot b`."""
+        self._doing[threading.get_ident()] = what
+
+    def done_by(self, thread: int | None) -> str:
+        """What the check in a thread was last at; empty where it did not say."""
+        return "" if thread is None else self._doing.get(thread, "")
+
+    def unit(self, name: str = NODE_UNIT) -> dict[str, str]:
+        """A unit's properties, as `systemctl show` says them.
+
+        Raises:
+            CannotTell: systemctl is not there, does not answer, or may not be asked.
+        """
+        return self.remember(f"unit {name}", lambda: self._show_unit(name))
+
+    def remember(self, key: str, look: Callable[[], T]) -> T:
+        """Look once; whoever asks meanwhile waits for the same look. What it raised is raised to each."""
+        with self._lock:
+            once = self._once.setdefault(key, _Once())
+        return cast("T", once.get(look))
+
+    def _show_unit(self, name: str) -> dict[str, str]:
+        try:
+            ran = self.run(["systemctl", "show", "--no-pager", name], self.timeout_seconds)
+        except FileNotFoundError as error:
+            raise CannotTell("systemctl is not installed") from error
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CannotTell(f"systemctl did not answer: {error}") from error
+        if ran.status != 0:
+            raise CannotTell(f"systemctl show {name} ended with {ran.status}: {ran.stderr.strip()}")
+        pairs = (line.partition("=") for line in ran.stdout.splitlines())
+        return {key: value for key, _, value in pairs}
+
+
+class _Once:
+    """A value that is computed at most once, by whoever comes first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known = False
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def get(self, look: Callable[[], object]) -> object:
+        with self._lock:
+            if not self._known:
+                try:
+                    self._value = look()
+                except Exception as error:  # noqa: BLE001  # raised below, to each who asks
+                    self._error = error
+                self._known = True
+        if self._error is not None:
+            raise self._error
+        return self._value
