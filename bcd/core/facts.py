@@ -12,7 +12,7 @@ from bcd.core.layout import Layout
 from bcd.core.links import CURRENT, other_slot, read_link
 from bcd.core.records import SlotRecord, SlotsRecord, UpdateRecord
 from bcd.core.section import named_version
-from bcd.core.slotfile import is_whole
+from bcd.core.slotfile import is_program, is_whole
 from bcd.core.text import raw
 
 
@@ -70,4 +70,5 @@ def _reusable(layout: Layout, slots: SlotsRecord, spec: object) -> SlotRecord | 
     # Hashing 512 MiB for a section that names another version would be work for nothing.
     if record is None or record.version != named_version(spec):
         return None
-    return record if is_whole(layout.slots_dir, other, record) else None
+    # The right bytes without the right to run would be switched to, could not be started, and be held against it.
+    return record if is_whole(layout.slots_dir, other, record) and is_program(layout.slots_dir, other) else None

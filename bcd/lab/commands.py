@@ -10,7 +10,13 @@ from bcd.core.exits import ExitStatus
 
 
 def tour(
-    *, dir: Path | None, only: tuple[str, ...], color: bool, terminal: bool, out: TextIO, err: TextIO
+    *,
+    dir: Path | None,  # noqa: A002  # the option's name
+    only: tuple[str, ...],
+    color: bool,
+    terminal: bool,
+    out: TextIO,
+    err: TextIO,
 ) -> ExitStatus:
     """Play every scenario, or those that match `only`; see `bcd.lab.tour.tour.run_tour`."""
     from bcd.lab.tour.tour import run_tour  # noqa: PLC0415
@@ -18,14 +24,14 @@ def tour(
     return run_tour(directory=dir, only=only, color=color, terminal=terminal, out=out, err=err)
 
 
-def up(*, dir: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
+def up(*, dir: Path | None, out: TextIO, err: TextIO) -> ExitStatus:  # noqa: A002  # the option's name
     """Keep a world with one node running; see `bcd.lab.up.run_up`."""
     from bcd.lab.up import run_up  # noqa: PLC0415
 
     return run_up(directory=dir, out=out, err=err)
 
 
-def push(*, name: str, dir: Path, by_command: bool, out: TextIO) -> ExitStatus:
+def push(*, name: str, dir: Path, by_command: bool, out: TextIO) -> ExitStatus:  # noqa: A002  # as above
     """Push a release to the lab that is up in `dir`, by the section or by a `daemon.upgrade`.
 
     Raises:
@@ -42,7 +48,6 @@ def releases(*, out: TextIO) -> ExitStatus:
     from bcd.lab.catalogue import AGAIN, OFFERS  # noqa: PLC0415
 
     width = max(len(offer.name) for offer in OFFERS)
-    for offer in OFFERS:
-        out.write(f"{offer.name:<{width}}  {offer.outcome}\n")
+    out.writelines(f"{offer.name:<{width}}  {offer.outcome}\n" for offer in OFFERS)
     out.write(f"{AGAIN:<{width}}  what was pushed last, once more\n")
     return ExitStatus.OK

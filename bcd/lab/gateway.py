@@ -213,9 +213,7 @@ class Gateway:
         if hello.get("type") != "hello" or hello.get("node_id") != node:
             raise ValueError(f"{node} did not say hello as itself")
         with self.page(node) as page:
-            session = Session(
-                number=len(page.sessions), version=str(hello.get("version")), opened_at=time.monotonic()
-            )
+            session = Session(number=len(page.sessions), version=str(hello.get("version")), opened_at=time.monotonic())
             page.sessions.append(session)
             page.frames.append(_frame(session, hello, from_node=True))
             return session

@@ -144,9 +144,9 @@ class LabNode:
     def wait_hello(self, version: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait for an open session of this version, welcomed or not."""
         self.wait(
-            lambda page: bool(page.sessions)
-            and page.sessions[-1].version == version
-            and page.sessions[-1].closed_at is None,
+            lambda page: (
+                bool(page.sessions) and page.sessions[-1].version == version and page.sessions[-1].closed_at is None
+            ),
             f"a hello of {version}",
             lambda page: f"hellos of {page.versions()}",
             seconds,

@@ -1,7 +1,7 @@
 """What goes on between a node and its gateway, as lines for people."""
 
-import time
 from collections.abc import Callable
+from functools import partial
 
 from bcd.core.text import clean
 from bcd.lab.book import Frame, Json, Page
@@ -17,7 +17,7 @@ def follow(gateway: Gateway, node: str, tell: Callable[[str], None]) -> None:
     told = 0
     said = ""
     while True:
-        gateway.wait(node, lambda page, told=told: len(page.frames) > told, 3600.0)
+        gateway.wait(node, partial(_has_more, told), 3600.0)
         with gateway.page(node) as page:
             fresh = page.frames[told:]
             lines = [line for line in (_line(page, frame) for frame in fresh) if line]
@@ -25,8 +25,12 @@ def follow(gateway: Gateway, node: str, tell: Callable[[str], None]) -> None:
         for line in lines:
             # A replayed section is reported anew after each welcome; once is enough for people.
             if line != said:
-                tell(f"{time.strftime('%H:%M:%S')}  {line}")
+                tell(line)
             said = line
+
+
+def _has_more(told: int, page: Page) -> bool:
+    return len(page.frames) > told
 
 
 def _line(page: Page, frame: Frame) -> str:

@@ -77,9 +77,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         made = Credentials(certificate=self._directory / f"{name}.pem", key=self._directory / f"{name}.key")
@@ -93,9 +91,7 @@ class Authority:
         return made
 
 
-def _started(
-    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def _started(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     begins = datetime.now(UTC) - _BACKDATED
     return (
         x509.CertificateBuilder()

@@ -74,14 +74,10 @@ class Release:
 class Publisher:
     """Holds the release keys and puts releases on a server."""
 
-    def __init__(self, server: ReleaseServer) -> None:
-        """Make three release keys and compile bcd.
-
-        Raises:
-            UsageError: `no-source`: see `Packer`.
-        """
+    def __init__(self, server: ReleaseServer, packer: Packer) -> None:
+        """Make three release keys."""
         self._server = server
-        self._packer = Packer()
+        self._packer = packer
         self._keys = tuple(generate_key(f"release-{number}") for number in (1, 2, 3))
         self._strangers = tuple(generate_key(f"stranger-{number}") for number in (1, 2))
         self._built_at = int(time.time())

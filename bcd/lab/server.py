@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer(with_body=False)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as it is called there
         """Nothing: the record of requests says it better."""
 
     def _answer(self, *, with_body: bool) -> None:
@@ -153,9 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_head(file, status, first, end, len(body))
             if with_body and status != 416:
                 sent = self._send_body(body, spoiling)
-        self.server.releases.record(
-            Request(path=path, range=self.headers.get("Range"), status=status, sent=sent)
-        )
+        self.server.releases.record(Request(path=path, range=self.headers.get("Range"), status=status, sent=sent))
 
     def _range(self, file: _File) -> tuple[int, int, int]:
         """First byte, the byte after the last, and the status of the answer to this request for `file`."""

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,8 @@ class Supervisor:
         """Starts so far, restarts included."""
         self.rollbacks = 0
         """Runs of the rollback script."""
+        self.tell: Callable[[str], None] = lambda _: None
+        """Called, in a thread of the supervisor's, with each thing that it does."""
 
     @property
     def active(self) -> bool:
@@ -103,7 +105,7 @@ class Supervisor:
         with open(self._unit.log, "ab", buffering=0) as log:
             while self._wanted.is_set():
                 if not self._limit.allows(time.monotonic()):
-                    _say(log, "start limit hit: 5 starts in 600 s")
+                    self._say(log, "start limit hit: 5 starts in 600 s")
                     if not self._roll_back(log):
                         return
                     self._limit.reset()
@@ -119,12 +121,12 @@ class Supervisor:
             if not self._wanted.is_set():
                 return 0
             self.starts += 1
-            _say(log, f"start {self.starts}: {self._unit.argv[0]}")
+            self._say(log, f"start {self.starts} of the entrypoint")
             self._process = start_on_leash(
                 self._unit.argv, environment=self._unit.environment, directory=self._unit.directory, log=log
             )
         status = self._process.wait()
-        _say(log, f"it ended with {_worded(status)}")
+        self._say(log, f"it ended with {_worded(status)}")
         return status
 
     def _roll_back(self, log: IO[bytes]) -> bool:
@@ -135,7 +137,7 @@ class Supervisor:
         except OSError:
             pending = False
         if not pending or not (self._unit.slots / "previous").is_symlink():
-            _say(log, "no update is pending, so there is nothing to roll back: the node stays down")
+            self._say(log, "no update is pending, so there is nothing to roll back: the node stays down")
             return False
         self.rollbacks += 1
         script = importlib.resources.files("bcd.core").joinpath("rollback.sh").read_bytes()
@@ -147,12 +149,12 @@ class Supervisor:
             stderr=log,
             check=False,
         )
-        _say(log, f"the rollback script ended with {_worded(done.returncode)}")
+        self._say(log, f"the rollback script ended with {_worded(done.returncode)}")
         return done.returncode == 0
 
-
-def _say(log: IO[bytes], what: str) -> None:
-    log.write(f"supervisor: {what}\n".encode())
+    def _say(self, log: IO[bytes], what: str) -> None:
+        log.write(f"supervisor: {what}\n".encode())
+        self.tell(what)
 
 
 def _worded(status: int) -> str:

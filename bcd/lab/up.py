@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TextIO
 
@@ -62,12 +63,13 @@ def _keep_running(world: World, out: TextIO) -> None:
     try:
         node.supervisor.start()
         node.wait_welcome(INSTALLED_VERSION)
+        out.write(_welcome(world, node) + "\n")
 
         def tell(line: str) -> None:
-            out.write(line + "\n")
+            out.write(f"{time.strftime('%H:%M:%S')}  {line}\n")
             out.flush()
 
-        tell(_welcome(world, node))
+        node.supervisor.tell = lambda line: tell(f"supervisor: {line}")
         follow(world.gateway, node.name, tell)
     finally:
         control.close()

@@ -26,7 +26,10 @@ def confirmed(stage: Stage, release: Release, *, slot: str) -> None:
     _runs(stage, version=release.version, sequence=release.sequence, digest=release.digest, slot=slot)
     stage.check("update.json: confirmed", release.version, (root.update_record().get("confirmed") or {}).get("version"))
     stage.check_that(
-        "update.json: failed", f"without {release.version}", holds=release.version not in root.failed(), seen=root.failed()
+        "update.json: failed",
+        f"without {release.version}",
+        holds=release.version not in root.failed(),
+        seen=root.failed(),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Self
 
 from bcd.lab.gateway import Gateway
 from bcd.lab.labnode import LabNode
+from bcd.lab.packing import Packer
 from bcd.lab.pki import Authority
 from bcd.lab.releases import THRESHOLD, Publisher
 from bcd.lab.root import Root
@@ -30,14 +31,15 @@ class World:
         """Make the world in `directory`, which is a claimed `LabDirectory`'s.
 
         Raises:
-            UsageError: `no-source`: see `bcd.lab.packing.Packer`.
+            UsageError: `no-source`: see `Packer`.
         """
+        packer = Packer()  # first: it may refuse, and nothing is to be undone then
         self.directory = directory
         tls = directory / "tls"
         tls.mkdir()
         self.authority = Authority(tls)
         self.server = ReleaseServer(self.authority.server_context())
-        self.publisher = Publisher(self.server)
+        self.publisher = Publisher(self.server, packer)
         self.gateway = Gateway(self.authority.server_context(asks_for_certificate=True))
         self._installed = self.publisher.binary(INSTALLED_VERSION, INSTALLED_SEQUENCE)
         self._nodes: list[LabNode] = []

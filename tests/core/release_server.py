@@ -8,6 +8,7 @@ the place of one answer, the first request's first. A `Proxy` tunnels CONNECT an
 import hashlib
 import os
 import re
+import select
 import socket
 import ssl
 import threading
@@ -186,18 +187,21 @@ class Proxy(Listener):
         host, _, port = request.line.split(" ")[1].rpartition(":")
         with socket.create_connection((host, int(port)), _PATIENCE) as server:
             connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-            back = threading.Thread(target=_pump, args=(server, connection), daemon=True)
-            back.start()
-            _pump(connection, server)
-            back.join(_PATIENCE)
+            _tunnel(connection, server)
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65_536):
-            sink.sendall(data)
-    with suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
+def _tunnel(client: socket.socket, server: socket.socket) -> None:
+    """Pass bytes both ways until one side ends, in one thread: a TLS connection must not be used by two."""
+    other = {client: server, server: client}
+    while True:
+        for source in select.select([client, server], [], [], _PATIENCE)[0]:
+            more = True
+            while more:
+                data = source.recv(65_536)
+                if not data:
+                    return
+                other[source].sendall(data)
+                more = isinstance(source, ssl.SSLSocket) and source.pending() > 0
 
 
 def _read_request(connection: socket.socket) -> Request:

@@ -45,7 +45,7 @@ def _openssl_verifies(directory: Path, key: ReleaseKey, signature: bytes, messag
     r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
     (directory / "signature.der").write_bytes(encode_dss_signature(r, s))
     (directory / "message").write_bytes(message)
-    command = "openssl dgst -sha256 -verify key.pem -signature signature.der message".split()
+    command = ["openssl", "dgst", "-sha256", "-verify", "key.pem", "-signature", "signature.der", "message"]
     return subprocess.run(command, cwd=directory, capture_output=True, check=False).returncode == 0
 
 

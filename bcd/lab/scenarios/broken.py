@@ -50,11 +50,11 @@ def _past_the_deadline(stage: Stage, release: Release, *reason: str) -> str:
 
 
 def _waited(stage: Stage, release: Release) -> float:
-    """Seconds from the first hello of the new binary to the next one of the old."""
+    """Seconds from the end of the old binary's session, which the swap ends, to its next hello."""
     sessions = stage.node.page().sessions
     began = next(index for index, session in enumerate(sessions) if session.version == release.version)
     ended = next(session for session in sessions[began:] if session.version != release.version)
-    return ended.opened_at - sessions[began].opened_at
+    return ended.opened_at - (sessions[began - 1].closed_at or 0.0)
 
 
 def exits_at_once(stage: Stage) -> str:

@@ -108,7 +108,7 @@ def answer_lost(stage: Stage) -> str:
         lambda page: page.answers(command),
     )
     before = len(stage.node.page().answers(command))
-    stage.say("acked, and the session breaks again")
+    stage.say("acked; the session breaks again")
     sessions = len(stage.node.page().sessions)
     stage.node.drop_session()
     stage.node.wait(

@@ -73,4 +73,6 @@ class LiveView:
     def _bar(self, board: Snapshot, width: int) -> Text:
         columns = width - 2
         done = columns * len(board.results) // max(1, board.total)
-        return Text.assemble("  ", (self._marks.bar_done * done, "green"), (self._marks.bar_left * (columns - done), "dim"))
+        return Text.assemble(
+            "  ", (self._marks.bar_done * done, "green"), (self._marks.bar_left * (columns - done), "dim")
+        )

@@ -47,7 +47,5 @@ def choose(groups: Sequence[Group], only: Sequence[str]) -> tuple[Group, ...]:
     def wanted(scenario: Scenario) -> bool:
         return not only or any(fnmatch.fnmatchcase(scenario.name, pattern) for pattern in only)
 
-    chosen = [
-        Group(title=group.title, scenarios=tuple(filter(wanted, group.scenarios))) for group in groups
-    ]
+    chosen = [Group(title=group.title, scenarios=tuple(filter(wanted, group.scenarios))) for group in groups]
     return tuple(group for group in chosen if group.scenarios)

@@ -62,9 +62,7 @@ def _result(result: Result, marks: Marks, beside: int, width: int) -> Iterator[T
         yield Text(" " * indent + line, "dim")
 
 
-def _row(
-    mark: str, title: str, proves: str, ended: str, took: str, offline: str, beside: int, style: str
-) -> Text:
+def _row(mark: str, title: str, proves: str, ended: str, took: str, offline: str, beside: int, style: str) -> Text:
     cells = [
         (f"{mark:<{_MARK_COLUMNS}}{title:<{_TITLE_COLUMNS}}", style),
         (f"{proves:<{beside}}" if beside else "", "dim"),

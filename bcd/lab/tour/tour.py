@@ -109,7 +109,8 @@ def _show(console: Console, groups: Sequence[Group], board: Board, marks: Marks,
     good = sum(1 for result in ended.results.values() if result.as_ruled)
     verdict = f"{good} of {ended.total} ended as the rules say, in {clock(ended.elapsed_seconds)}."
     console.print()
-    console.print(Text.assemble((verdict, "bold green" if good == ended.total else "bold red"), f" {where}"), soft_wrap=True)
+    console.print(Text(verdict, "bold green" if good == ended.total else "bold red"), soft_wrap=True)
+    console.print(where, soft_wrap=True)
 
 
 def _where(claimed: LabDirectory, *, failed: bool) -> str:

@@ -1,0 +1,76 @@
+"""`bcd lab` as click knows it: a whole world on one machine."""
+
+import sys
+from pathlib import Path
+
+import rich_click as click
+
+from bcd.commands.options import EXITS, Suggesting, color_option
+from bcd.commands.streams import wants_color
+from bcd.core.exits import ExitStatus
+
+dir_option = click.option(
+    "--dir", "directory", type=click.Path(path_type=Path), help="Where the lab lives; a temporary directory otherwise."
+)
+
+
+@click.group(cls=Suggesting, invoke_without_command=True, epilog=EXITS)
+@click.pass_context
+def lab(ctx: click.Context) -> int:
+    """A whole world on this machine: gateway, release server, releases good and bad, real nodes that update.
+
+    Needs no root, no network, and nothing outside one directory. Without a command it plays the tour.
+    """
+    if ctx.invoked_subcommand is None:
+        return _tour(None, (), "auto")
+    return ExitStatus.OK
+
+
+@lab.command(epilog=EXITS)
+@dir_option
+@click.option("--only", multiple=True, metavar="GLOB", help="Play the scenarios whose names match; may be repeated.")
+@color_option
+def tour(directory: Path | None, only: tuple[str, ...], color: str) -> int:
+    """Play every scenario on real nodes, and say how each ended. Takes a little over two minutes."""
+    return _tour(directory, only, color)
+
+
+@lab.command(epilog=EXITS)
+@dir_option
+def up(directory: Path | None) -> int:
+    """Keep a world with one node running, and say how to reach it. Ctrl-C ends it."""
+    from bcd.lab.commands import up as run_up
+
+    return run_up(dir=directory, out=sys.stdout, err=sys.stderr)
+
+
+@lab.command(epilog=EXITS)
+@click.argument("release")
+@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, help="The directory of the lab.")
+@click.option("--command", "by_command", is_flag=True, help="Send a daemon.upgrade in place of the section.")
+def push(release: str, directory: Path, by_command: bool) -> int:  # noqa: FBT001
+    """Push RELEASE to the node of a lab that is up; `bcd lab releases` lists what there is."""
+    from bcd.lab.commands import push as run_push
+
+    return run_push(name=release, dir=directory, by_command=by_command, out=sys.stdout)
+
+
+@lab.command(epilog=EXITS)
+def releases() -> int:
+    """List the releases that can be pushed, good and bad."""
+    from bcd.lab.commands import releases as run_releases
+
+    return run_releases(out=sys.stdout)
+
+
+def _tour(directory: Path | None, only: tuple[str, ...], color: str) -> ExitStatus:
+    from bcd.lab.commands import tour as run_tour
+
+    return run_tour(
+        dir=directory,
+        only=only,
+        color=wants_color(color, sys.stdout),
+        terminal=sys.stdout.isatty(),
+        out=sys.stdout,
+        err=sys.stderr,
+    )
