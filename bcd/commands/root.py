@@ -3,6 +3,7 @@
 import rich_click as click
 from click.exceptions import NoArgsIsHelpError
 
+from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
 from bcd.commands.options import EXITS, Suggesting, config_option, json_option
 from bcd.commands.update import update
@@ -16,6 +17,7 @@ def bcd() -> None:
 
 
 bcd.add_command(update)
+bcd.add_command(doctor)
 bcd.add_command(lab)
 
 

@@ -1,8 +1,9 @@
-"""The machine output's types, by command: what tools/make_schemas.py publishes and the tests hold the output to."""
+"""The machine output's types, by command: what tools/make_reference.py publishes and the tests hold the output to."""
 
 from typing import Any, Literal, TypedDict
 
 from bcd.core.statusjson import StatusJson
+from bcd.doctor.report.machine import ReportJson
 
 
 class RefusalJson(TypedDict):
@@ -57,6 +58,7 @@ class VersionJson(TypedDict):
 
 
 SHAPES: dict[str, type] = {
+    "doctor": ReportJson,
     "update": StatusJson,
     "update-check": AcceptanceJson,
     "update-clear-failed": ClearedJson,

@@ -71,4 +71,4 @@ def _reusable(layout: Layout, slots: SlotsRecord, spec: object) -> SlotRecord | 
     if record is None or record.version != named_version(spec):
         return None
     # The right bytes without the right to run would be switched to, could not be started, and be held against it.
-    return record if is_whole(layout.slots_dir, other, record) and is_program(layout.slots_dir, other) else None
+    return record if is_program(layout.slots_dir, other) and is_whole(layout.slots_dir, other, record) else None

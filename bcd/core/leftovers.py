@@ -14,16 +14,24 @@ _STAGED_SECONDS = 7 * 24 * 3600
 _log = logging.getLogger(__name__)
 
 
-def remove_stale(layout: Layout, clock: Clock) -> None:
-    """Remove stale temporary files, and staged ones older than 7 days. What can't be removed is logged and left."""
-    for directory in {layout.slots_dir, layout.records_dir}:
+def stale_files(layout: Layout, clock: Clock) -> list[str]:
+    """Temporary files of ours, and staged ones older than 7 days. Only what nobody is writing: no swap is under way."""
+    found = []
+    for directory in sorted({layout.slots_dir, layout.records_dir}):
         for name in _names(directory):
             if name.endswith(".tmp") and name.startswith((".", "bcd-")):
-                _remove(os.path.join(directory, name))
+                found.append(os.path.join(directory, name))
     for name in _names(layout.staging):
         path = os.path.join(layout.staging, name)
         if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:
-            _remove(path)
+            found.append(path)
+    return found
+
+
+def remove_stale(layout: Layout, clock: Clock) -> None:
+    """Remove what `stale_files` finds. What can't be removed is logged and left."""
+    for path in stale_files(layout, clock):
+        _remove(path)
 
 
 def _names(directory: str) -> list[str]:

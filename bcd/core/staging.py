@@ -194,8 +194,8 @@ def _lock(path: Path, handle: int) -> None:
             "update-in-progress", f"another download is at work in {path}", "wait for it to finish"
         ) from None
     except OSError:
-        # A network file system may lock no directories. Two downloads at once then only spoil each other's bytes,
-        # which the digest catches.
+        # A network file system may lock no directories. Two downloads at once may then spoil each other's bytes, which
+        # costs a download: the digest is taken again of what goes into the slot.
         return
 
 

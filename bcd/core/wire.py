@@ -13,7 +13,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.client import IncompleteRead
+from http.client import HTTPException, IncompleteRead
 from typing import Self
 from urllib.parse import unquote_to_bytes, urljoin
 
@@ -269,12 +269,17 @@ def _cut(_: BaseException) -> tuple[str, str]:
     return "the connection broke off before the end of the body", ""
 
 
+def _no_http(error: BaseException) -> tuple[str, str]:
+    return f"the answer is no HTTP: {clean(str(error) or type(error).__name__, _SHOWN)}", ""
+
+
 _KINDS: tuple[tuple[type[BaseException], Callable[[BaseException], tuple[str, str]]], ...] = (
     (ssl.SSLCertVerificationError, _verification),
     (ssl.SSLError, _tls),
     (socket.gaierror, _lookup),
     (OSError, _system),
     (IncompleteRead, _cut),
+    (HTTPException, _no_http),
 )
 
 
@@ -283,4 +288,4 @@ def _words(error: BaseException) -> tuple[str, str]:
     for kind, words in _KINDS:
         if isinstance(error, kind):
             return words(error)
-    return f"the answer broke off or is no HTTP: {clean(f'{type(error).__name__} {error}', _SHOWN)}", ""
+    return clean(f"{type(error).__name__}: {error}", _SHOWN), ""

@@ -7,6 +7,7 @@ It looks, and never changes anything. It need not catch: what it can't look at b
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bcd.core.text import clean
 from bcd.doctor.finding import Finding, Level
 from bcd.doctor.probes import Probes
 
@@ -68,9 +69,13 @@ class Check:
     look: Look
 
     def finding(self, result: Result) -> Finding:
-        """A result of this check as a finding."""
+        """A result of this check as a finding, made safe to show: records, servers and systemd had a say in it."""
         return Finding(
-            id=self.id, level=result.level, message=result.message, evidence=result.evidence, hint=result.hint
+            id=self.id,
+            level=result.level,
+            message=clean(result.message),
+            evidence=tuple(clean(line) for line in result.evidence),
+            hint=clean(result.hint),
         )
 
 

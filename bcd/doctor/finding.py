@@ -62,10 +62,21 @@ class Report:
     """How long it took."""
     looked_as: str
     """Who looked: `uid 0 (root)`."""
+    about: str
+    """What it is about: the host and the configuration's path."""
+    attempts: int = 1
+    """How many runs a wait took."""
+    waited_seconds: float = 0.0
+    """How long it waited for this report."""
 
     def count(self, level: Level) -> int:
         """How many findings have this level."""
         return sum(1 for finding in self.findings if finding.level is level)
+
+    def worst(self, check_id: str) -> Level:
+        """The worst level among a check's findings."""
+        levels = {finding.level for finding in self.findings if finding.id == check_id}
+        return next(level for level in Level if level in levels)
 
     @property
     def verdict(self) -> str:

@@ -6,6 +6,7 @@ may not look took "permission denied" for "not installed". Here each of them is 
 
 import os
 import pwd
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ def run_checks(
         started_at=started,
         seconds=time.monotonic() - clock,
         looked_as=looked_as(probes.euid),
+        about=f"{socket.gethostname()}, {probes.config_path}",
     )
 
 

@@ -55,9 +55,10 @@ class ControlSocket:
                 return
             with connection, suppress(OSError):
                 connection.settimeout(_SECONDS)
-                connection.sendall(json.dumps(self._answer(_read_line(connection))).encode() + b"\n")
+                connection.sendall(json.dumps(self.answer(_read_line(connection))).encode() + b"\n")
 
-    def _answer(self, line: bytes) -> dict[str, str]:
+    def answer(self, line: bytes) -> dict[str, str]:
+        """Do what a line asks; what is answered."""
         try:
             asked = json.loads(line)
             return {"said": self._push(str(asked["push"]), bool(asked["by_command"]))}

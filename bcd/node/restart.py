@@ -6,6 +6,7 @@ Through the entrypoint, never through the path of the running file: that one nam
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NoReturn
 
 _PACKED_PREFIXES = ("_PYI_", "_MEI")
@@ -26,6 +27,9 @@ def restart_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def exec_entrypoint(entrypoint: str) -> NoReturn:
     """Become the entrypoint's program. Returns only by raising OSError, when that could not be done."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # A log that nobody reads any more, or a full disk under it, must not pass for a program that can't be started:
+        # that would roll a good release back, and fail it for good.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
     os.execve(entrypoint, [entrypoint, *sys.argv[1:]], restart_environment(os.environ))  # noqa: S606  # the point of it

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -162,7 +162,7 @@ def make_release(
     expires_at: int = NOW + 365 * 86_400,
     product: str = PRODUCT,
     signers: Iterable[ReleaseKey] | None = None,
-    **section: object,
+    section: Mapping[str, object] | None = None,
 ) -> Release:
     """Sign a release; `section` overrides fields of the section that names it."""
     data = program(version) if data is None else data
@@ -180,13 +180,22 @@ def make_release(
     )
     signature = sign_release(draft, signing_keys()[:2] if signers is None else signers)
     named = {"version": version, "url": URL, "sha256": digest, "signature": signature}
-    return Release(version=version, sequence=sequence, data=data, section={**named, **section})
+    return Release(version=version, sequence=sequence, data=data, section={**named, **(section or {})})
 
 
 class Node:
     """A machine with bcd 1.0.0 as a plain file at its entrypoint, never updated."""
 
-    def __init__(self, root: Path, *, helper: bool = False, update: str = "", data_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        helper: bool = False,
+        update: str = "",
+        data_dir: Path | None = None,
+        fresh: bool = True,
+    ) -> None:
+        """Make it; with `fresh` false, find what an earlier one left at `root`."""
         self.root = root
         self.clock = FakeClock()
         self.service: ServiceManager = NoServiceManager()
@@ -199,6 +208,8 @@ class Node:
         )
         self.config = parse_config(text.encode(), str(root / "config.toml"))
         self.layout = layout_of(self.config)
+        if not fresh:
+            return
         for folder in (root / "bin", root / "lib", Path(self.layout.staging)):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o755)
@@ -220,13 +231,16 @@ class Node:
         os.utime(path, (self.clock.now, self.clock.now))
         return path
 
-    def manager(self, version: str | None = None, *, sequence: int = 0, built_at: int = 0) -> Manager:
+    def manager(
+        self, version: str | None = None, *, sequence: int = 0, built_at: int = 0, staging_owner: int | None = None
+    ) -> Manager:
         """The manager of a process that runs `version`: by default, of what the service would start."""
         return Manager(
             config=self.config,
             build=Build(version or self.runs(), sequence, built_at, fakehw=False),
             clock=self.clock,
             service=self.service,
+            staging_owner=staging_owner,
             ask=version_of,
         )
 
@@ -243,9 +257,11 @@ class Node:
         manager = self.manager()
         prepared = manager.prepare(release.section, server_time=None)
         assert prepared is not None
-        if prepared.fetch is not None:
-            self.stage(release)
-        return manager.swap(release.section, server_time=None, command_id=command_id)
+        staged = None if prepared.fetch is None else self.stage(release)
+        pending = manager.swap(release.section, server_time=None, command_id=command_id)
+        if staged is not None:
+            staged.unlink()
+        return pending
 
     def update(self, release: Release) -> None:
         """The whole of a good update."""

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bcd.core import steps
-from bcd.core.download import Downloader, Progress
+from bcd.core.download import Downloader, Fetcher, Progress
 from bcd.core.errors import BcdError, Refusal
 from tests.core.release_server import (
     PATH,
@@ -102,6 +102,12 @@ def test_memory_stays_flat(world: World) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
     finally:
         tracemalloc.stop()
+
+
+def test_the_downloader_is_a_fetcher() -> None:
+    """As the others see it; the type checker proves it."""
+    fetcher: Fetcher = Downloader()
+    assert fetcher.fetch
 
 
 def test_a_display_that_fails_does_not_stop_the_download(world: World) -> None:

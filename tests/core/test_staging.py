@@ -1,6 +1,7 @@
 """What may lie in staging before a download, and what may happen to the disk under it (field reports 14, 26, 29)."""
 
 import errno
+import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -169,6 +170,42 @@ def test_a_directory_that_is_swapped_meanwhile_gets_nothing(world: World, tmp_pa
     world.fetch()
     assert list((tmp_path / "trap").iterdir()) == []
     assert (tmp_path / "moved" / f"bcd-{VERSION}").read_bytes() == RELEASE
+
+
+@pytest.mark.parametrize("swap", ["link", "hard-link", "gone", "fifo"])
+def test_a_file_that_is_swapped_between_look_and_open_is_not_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch, swap: str
+) -> None:
+    """What was opened is looked at again (field report 36)."""
+    world.staging.joinpath(NAMES[1]).write_bytes(RELEASE)
+    other = world.staging.parent / "other"
+    other.write_bytes(RELEASE[::-1])
+    real = os.open
+
+    def racing(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == NAMES[1] and not flags & os.O_CREAT:
+            world.part.unlink()
+            plants = {"link": lambda: world.part.symlink_to(other), "hard-link": lambda: world.part.hardlink_to(other)}
+            plants |= {"gone": lambda: None, "fifo": lambda: os.mkfifo(world.part)}
+            plants[swap]()
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", racing)
+    with at_most(5):
+        world.fetch()
+    assert world.final.read_bytes() == RELEASE
+    assert other.read_bytes() == RELEASE[::-1]
+    assert world.asked() == [""]
+
+
+def test_a_file_system_that_locks_no_directories_is_good_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network file systems need not."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    assert world.fetch().read_bytes() == RELEASE
 
 
 # Names ---------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Who is spoken to and through what: certificates, proxies, and servers that are not there."""
 
+import contextlib
 import datetime as dt
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,21 +110,53 @@ def test_a_refused_connection_is_said(world: World) -> None:
     assert "https://127.0.0.1:1/bcd: Connection refused" in error.message
 
 
-def test_a_server_that_never_accepts_is_given_up(world: World) -> None:
-    """Connecting is bounded by its own limit."""
-    with socket.socket() as full:
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """The URL of a server that completes no connection: its queue is full."""
+    with socket.socket() as full, contextlib.ExitStack() as stack:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        url = f"https://127.0.0.1:{full.getsockname()[1]}/bcd"
-        fill = [socket.socket() for _ in range(4)]
-        for one in fill:
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(full.getsockname())
-        with at_most(3):
-            error = world.refused(world.wanted(url), connect_seconds=0.4)
-        for one in fill:
-            one.close()
+        yield f"https://127.0.0.1:{full.getsockname()[1]}/bcd"
+
+
+def test_a_server_that_never_accepts_is_given_up(world: World, deaf: str) -> None:
+    """Connecting is bounded by its own limit."""
+    with at_most(3):
+        error = world.refused(world.wanted(deaf), connect_seconds=0.4)
     assert "no connection within 0.4 s" in error.message
+
+
+def test_connecting_can_be_called_off(world: World, deaf: str) -> None:
+    """At once, not when its limit is over."""
+    timer = threading.Timer(0.2, world.cancelled.set)
+    timer.start()
+    with at_most(2):
+        error = world.refused(world.wanted(deaf), connect_seconds=20, idle_seconds=20)
+    timer.join()
+    assert "the download was stopped" in error.message
+
+
+def test_all_addresses_of_a_host_share_its_time(world: World, deaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead address neither hides a live one nor makes the wait longer."""
+    real = socket.getaddrinfo
+    dead = real("127.0.0.1", int(deaf.rsplit(":", maxsplit=1)[-1].split("/", maxsplit=1)[0]), type=socket.SOCK_STREAM)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **named: dead * 3 + real(*args, **named))
+    with at_most(3):
+        world.fetch(connect_seconds=1)
+    assert world.final.read_bytes() == RELEASE
+    world.final.unlink()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: dead * 20)
+    with at_most(3):
+        assert "no connection within 1 s" in world.refused(connect_seconds=1).message
+
+
+def test_a_name_that_can_be_none_is_said(world: World) -> None:
+    """A label of 64 characters ends in no foreign exception."""
+    assert "a" * 64 in world.refused(world.wanted(f"https://{'a' * 64}.example/bcd")).message
 
 
 def test_a_server_that_never_begins_tls_is_given_up(world: World) -> None:

@@ -171,9 +171,9 @@ JSON = st.recursive(
 )
 NEARLY = st.fixed_dictionaries(
     {"type": st.sampled_from(["welcome", "section", "command", "ack", "bye", "hello", ""])},
-    optional={
-        name: JSON for name in ("session_id", "server_time", "name", "generation", "spec", "id", "kind", "args", "reason")
-    },
+    optional=dict.fromkeys(
+        ("session_id", "server_time", "name", "generation", "spec", "id", "kind", "args", "reason"), JSON
+    ),
 ).map(json.dumps)
 
 

@@ -1,17 +1,28 @@
 """Slots: the two files, the two links, and the entrypoint that leads to them."""
 
+import json
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
+from bcd.core.binary import HEADER_BYTES, check_header
+from bcd.core.build import this_platform
 from bcd.core.entrypoint import EntrypointKind, inspect_entrypoint
-from bcd.core.errors import Refusal
+from bcd.core.errors import HostError, Refusal
+from bcd.core.leftovers import stale_files
 from bcd.core.links import CURRENT, PREVIOUS, SLOTS, Link, slot_file
 from bcd.core.slotfile import hash_slot_file
+from bcd.core.space import check_room, mount_of, refuse_unwritable_mount
+from bcd.core.text import Foreign
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
 from bcd.doctor.probes import Probes
 
 SLOT_CHECKS = Registry("slots")
+
+_USUAL_BYTES = 64 * 2**20
+"""What a release takes where none was recorded yet."""
 
 
 def in_use(see: Probes) -> bool:
@@ -142,3 +153,162 @@ def _what_is(path: str) -> str:
         return f"a link to {os.readlink(path)}"
     kind = "a file" if stat.S_ISREG(found.st_mode) else "a directory" if stat.S_ISDIR(found.st_mode) else "no file"
     return f"{kind} of uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}"
+
+
+@SLOT_CHECKS.check(
+    "runs",
+    "the current slot's program runs and is for this platform",
+    why="What can't be started now can't be started after the next reboot either.",
+)
+def runs(see: Probes) -> Result:
+    """Start it with `version --json`, and look at its header."""
+    status = see.status
+    slot = status.current.slot
+    if slot is None:
+        return skipped(_NOT_IN_USE if not in_use(see) else "`current` names no slot")
+    path = os.path.join(see.layout.slots_dir, slot_file(slot))
+    try:
+        with open(path, "rb") as file:
+            check_header(file.read(HEADER_BYTES), this_platform())
+        see.doing(f"starting {path} version --json")
+        ran = see.run([path, "version", "--json"], see.timeout_seconds)
+        version = json.loads(ran.stdout)["version"]
+    except Refusal as refusal:
+        return fail(refusal.message, f"{path}: {_what_is(path)}", hint=_mend(see, slot))
+    except subprocess.TimeoutExpired:
+        return unknown(f"could not be told: {path} did not say its version in {see.timeout_seconds:g} s")
+    except PermissionError:
+        if os.access(path, os.R_OK):
+            return fail(
+                f"{path} can't be executed", f"{path}: {_what_is(path)}", hint=f"chmod 0755 {path}, unless noexec is meant"
+            )
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return fail(
+            f"{path} does not say its version, so it is no bcd that runs", f"{path}: {error}", hint=_mend(see, slot)
+        )
+    record = status.record(slot)
+    if record is not None and record.version != version:
+        return warn(
+            f"slot {slot} is recorded as {record.version} and says that it is {Foreign(str(version))}",
+            f"{path} version --json",
+            hint="nothing to do: the digest decides; the next update records anew",
+        )
+    return ok(f"slot {slot} runs: bcd {Foreign(str(version))}")
+
+
+@SLOT_CHECKS.check(
+    "modes",
+    "the slots' files may be started by all and changed by their owner alone",
+    why="A slot that others may write is theirs to fill; one that the service's user can't execute does not start.",
+)
+def modes(see: Probes) -> Iterator[Result]:
+    """Owners and modes of the files."""
+    if not in_use(see):
+        yield skipped(_NOT_IN_USE)
+        return
+    good = True
+    for slot in SLOTS:
+        path = os.path.join(see.layout.slots_dir, slot_file(slot))
+        if not os.path.lexists(path):
+            continue
+        found = os.lstat(path)
+        evidence = f"{path}: {_what_is(path)}"
+        if found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
+            good = False
+            yield fail(
+                f"{path} may be changed by others than root, who so choose what starts",
+                evidence,
+                hint=f"chown root:root {path} && chmod 0755 {path}",
+            )
+        elif found.st_mode & 0o555 != 0o555:
+            good = False
+            yield fail(f"{path} can't be executed by all", evidence, hint=f"chmod 0755 {path}")
+    if good:
+        yield ok("each slot's file is its owner's to change and everybody's to start")
+
+
+@SLOT_CHECKS.check(
+    "directories",
+    "every directory on the way is its owner's alone",
+    why="Whoever may write one of them can put another directory in its place, and so choose what starts.",
+)
+def directories(see: Probes) -> Iterator[Result]:
+    """Each directory on the way to the slots and the entrypoint, links resolved step by step."""
+    layout = see.layout
+    strict = see.config.helper is not None
+    checked: set[str] = set()
+    good = True
+    for start in (layout.slots_dir, os.path.dirname(layout.entrypoint)):
+        for path in _parents(os.path.realpath(start)):
+            if path in checked or not os.path.isdir(path):
+                continue
+            checked.add(path)
+            found = os.stat(path)
+            # In a sticky directory (/tmp) nobody may rename what is not theirs; the helper does not accept even that.
+            writable = bool(found.st_mode & 0o022) and (strict or not found.st_mode & stat.S_ISVTX)
+            if found.st_uid not in (0, see.euid) or writable:
+                good = False
+                yield fail(
+                    f"{path} may be changed by others than root",
+                    f"{path}: {_what_is(path)}",
+                    hint=f"chown root:root {path} && chmod go-w {path}",
+                )
+    if good:
+        yield ok("every directory on the way to slots and entrypoint is its owner's alone")
+
+
+def _parents(path: str) -> list[str]:
+    found = [path]
+    while os.path.dirname(found[-1]) != found[-1]:
+        found.append(os.path.dirname(found[-1]))
+    return found
+
+
+@SLOT_CHECKS.check(
+    "leftovers",
+    "nothing was left behind by an update that was cut off",
+    why="Leftovers take room. The agent's next start removes them; where they stay, nothing starts.",
+)
+def leftovers(see: Probes) -> Result:
+    """Temporary files of ours, and old downloads."""
+    layout = see.layout
+    if see.status.pending.value is not None:
+        return skipped("an update is pending; its files are in use")
+    found = stale_files(layout, see.clock)
+    if found:
+        return note(
+            f"{len(found)} files were left behind by an update that was cut off", *found, hint="restart the agent, which removes them"
+        )
+    return ok("nothing was left behind")
+
+
+@SLOT_CHECKS.check(
+    "mount",
+    "the slots can be written, and run from where they are",
+    why="On a file system that is mounted read-only or noexec every update is refused.",
+)
+def mount(see: Probes) -> Result:
+    """Read-only and noexec mounts."""
+    try:
+        refuse_unwritable_mount(Path(see.layout.slots_dir), executable=True)
+    except HostError as error:
+        return fail(f"updates are refused: {error.message}", f"mount: {mount_of(Path(see.layout.slots_dir))}", hint=error.hint)
+    return ok("the slots' file system can be written and executed from")
+
+
+@SLOT_CHECKS.check(
+    "room",
+    "there is room for the next update",
+    why="An update that does not fit is not begun, and the rollout waits at this node.",
+)
+def room(see: Probes) -> Result:
+    """Room for a release as large as the largest one here."""
+    layout, status = see.layout, see.status
+    sizes = [record.size for slot in SLOTS if (record := status.record(slot)) is not None]
+    size = max(sizes, default=_USUAL_BYTES)
+    try:
+        check_room(Path(layout.staging), Path(layout.slots_dir), size, already=0)
+    except HostError as error:
+        return warn(f"the next update does not fit: {error.message}", hint=error.hint)
+    return ok(f"there is room for an update of {max(1, size // 2**20)} MiB")

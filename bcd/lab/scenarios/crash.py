@@ -29,11 +29,11 @@ def _cut_and_confirmed(*steps: str) -> Scenario:
         verify.downloaded(stage, release, times=2 if steps == ("download-started",) else 1)
         return "on again, 1.4.1 confirmed"
 
-    title, proves = _TOLD[steps]
+    title, proves = CUTS[steps]
     return Scenario(name=f"cut-at-{steps[0]}", title=title, proves=proves, play=play)
 
 
-_TOLD = {
+CUTS = {
     ("download-started",): ("while downloading", "The download goes on where it was."),
     ("downloaded",): ("after the download", "What was fetched is not fetched again."),
     ("adopt-slot-written", "adopt-current-linked", "adopted"): (
@@ -50,6 +50,9 @@ _TOLD = {
 }
 
 
+ROLLBACK_CUTS = ("rollback-marked", "rollback-linked", "failure-recorded")
+
+
 def cut_in_rollback(stage: Stage) -> str:
     """Power fails at each step of a rollback."""
     stage.start()
@@ -57,9 +60,8 @@ def cut_in_rollback(stage: Stage) -> str:
     command = stage.node.command_until_launched(release)
     stage.node.supervisor.power_off()
     stage.node.root.age_pending(_HOUR_SECONDS)
-    steps = ("rollback-marked", "rollback-linked", "failure-recorded")
-    stage.say(f"power fails at {', '.join(steps)}")
-    stage.node.cut_power_at(*steps)
+    stage.say(f"power fails at {', '.join(ROLLBACK_CUTS)}")
+    stage.node.cut_power_at(*ROLLBACK_CUTS)
     stage.node.supervisor.start()
     stage.node.wait_cut()
     stage.say("on again")
@@ -113,7 +115,7 @@ def torn_pending_record(stage: Stage) -> str:
 
 
 SCENARIOS = (
-    *(_cut_and_confirmed(*steps) for steps in _TOLD),
+    *(_cut_and_confirmed(*steps) for steps in CUTS),
     Scenario(
         name="cut-in-rollback",
         title="thrice in a rollback",

@@ -27,7 +27,14 @@ _FRAMES_A_SECOND = 5
 
 
 def run_tour(
-    *, directory: Path | None, only: Sequence[str], color: bool, terminal: bool, out: TextIO, err: TextIO
+    *,
+    directory: Path | None,
+    only: Sequence[str],
+    color: bool,
+    terminal: bool,
+    out: TextIO,
+    err: TextIO,
+    groups: Sequence[Group] = GROUPS,
 ) -> ExitStatus:
     """Play the scenarios that match `only` (all for none).
 
@@ -38,6 +45,7 @@ def run_tour(
         terminal: whether `out` is a terminal that can be drawn on.
         out: gets the progress and the table.
         err: gets what is said when it is ended early.
+        groups: what there is to play.
 
     Returns:
         OK when each ended as the rules say, PROBLEM when one did not, or the status of the signal that ended it.
@@ -45,7 +53,7 @@ def run_tour(
     Raises:
         UsageError: `unknown-scenario`, `bad-directory`, `lab-running` or `no-source`.
     """
-    groups = choose(GROUPS, only)
+    groups = choose(groups, only)
     console = Console(
         file=out,
         force_terminal=terminal,

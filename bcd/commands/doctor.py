@@ -1,0 +1,204 @@
+"""`bcd doctor`: pick the checks, run them, draw the report, and say by the exit status how it went."""
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from bcd.commands.streams import print_lines
+from bcd.core.errors import UsageError
+from bcd.core.exits import ExitStatus
+from bcd.core.text import clean
+from bcd.doctor.check import Check
+from bcd.doctor.checks import CHECKS
+from bcd.doctor.finding import Level, Report
+from bcd.doctor.probes import Probes
+from bcd.doctor.report.machine import json_text, junit_text, prometheus_text
+from bcd.doctor.report.plain import plain_lines
+from bcd.doctor.run import run_checks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("rich", "plain", "json", "junit", "prometheus")
+_BETWEEN_SECONDS = 1.0
+_WATCH_SECONDS = 2.0
+
+
+def list_checks() -> ExitStatus:
+    """Print every check's id and what is true when it is ok."""
+    width = max(len(check.id) for check in CHECKS)
+    print_lines([f"{check.id:<{width}}  {check.summary}" for check in CHECKS])
+    return ExitStatus.OK
+
+
+def select_checks(only: Sequence[str], skip: Sequence[str], *, offline: bool) -> tuple[Check, ...]:
+    """The checks to run.
+
+    Raises:
+        UsageError: `unknown-check`, a glob matches none.
+    """
+    for glob in (*only, *skip):
+        if not any(fnmatchcase(check.id, glob) for check in CHECKS):
+            raise UsageError("unknown-check", f"no check is called {clean(glob, 80)!r}", "bcd doctor --list")
+    return tuple(
+        check
+        for check in CHECKS
+        if (not only or any(fnmatchcase(check.id, glob) for glob in only))
+        and not any(fnmatchcase(check.id, glob) for glob in skip)
+        and not (offline and check.network)
+    )
+
+
+def examine(
+    config_path: str,
+    checks: Sequence[Check],
+    *,
+    timeout_seconds: float,
+    wait_seconds: float | None,
+    form: str,
+    strict: bool,
+    verbose: bool,
+    color: bool,
+    terminal: bool,
+) -> ExitStatus:
+    """Run the checks once, or until nothing fails any more, and print the report."""
+    with _stopping() as stop:
+        report = _until(config_path, checks, timeout_seconds, wait_seconds, stop, terminal=terminal)
+    draw(report, form=form, strict=strict, verbose=verbose, color=color)
+    if not report.complete:
+        return ExitStatus.INTERRUPTED
+    if wait_seconds is not None and not _is_well(report):
+        return ExitStatus.TIMED_OUT
+    return exit_status(report, strict=strict)
+
+
+def watch(config_path: str, checks: Sequence[Check], *, timeout_seconds: float, verbose: bool, color: bool) -> ExitStatus:
+    """A live view until Ctrl-C, which ends it well."""
+    from rich.live import Live
+
+    from bcd.doctor.report.rich_report import rich_report
+
+    with _stopping() as stop, Live(console=_console(color=color), auto_refresh=False, screen=False) as live:
+        while not stop.is_set():
+            report = run_checks(checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, stop=stop)
+            if report.complete:
+                live.update(rich_report(report, verbose=verbose), refresh=True)
+            stop.wait(_WATCH_SECONDS)
+    return ExitStatus.OK
+
+
+def draw(report: Report, *, form: str, strict: bool, verbose: bool, color: bool) -> None:
+    """Print a report to stdout in one of `FORMATS`."""
+    match form:
+        case "json":
+            print_lines([json_text(report)])
+        case "junit":
+            print_lines([junit_text(report, strict=strict)])
+        case "prometheus":
+            print_lines([prometheus_text(report)])
+        case "plain":
+            print_lines(plain_lines(report, verbose=verbose))
+        case _:
+            from bcd.doctor.report.rich_report import rich_report
+
+            _console(color=color).print(rich_report(report, verbose=verbose))
+
+
+def exit_status(report: Report, *, strict: bool) -> ExitStatus:
+    """0 without failures, 1 with, 4 when nothing failed and something could not be told, 3 for warnings when strict."""
+    if report.count(Level.FAIL):
+        return ExitStatus.PROBLEM
+    if report.count(Level.UNKNOWN):
+        return ExitStatus.NOT_PERMITTED
+    return ExitStatus.WARNINGS if strict and report.count(Level.WARN) else ExitStatus.OK
+
+
+def _until(
+    config_path: str,
+    checks: Sequence[Check],
+    timeout_seconds: float,
+    wait_seconds: float | None,
+    stop: threading.Event,
+    *,
+    terminal: bool,
+) -> Report:
+    started, attempts = time.monotonic(), 0
+    progress = _Progress(len(checks), shown=terminal)
+    while True:
+        attempts += 1
+        report = run_checks(
+            checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, told=progress.told, stop=stop
+        )
+        progress.clear()
+        waited = time.monotonic() - started
+        if wait_seconds is not None:
+            report = replace(report, attempts=attempts, waited_seconds=waited)
+        if wait_seconds is None or stop.is_set() or _is_well(report) or waited >= wait_seconds:
+            return report
+        # A failure that may pass alarms nobody meanwhile (field report C09): one quiet line on a terminal, else nothing.
+        progress.waiting(wait_seconds - waited)
+        stop.wait(_BETWEEN_SECONDS)
+
+
+def _is_well(report: Report) -> bool:
+    pending = any(f.id == "update.pending" and f.level is not Level.OK for f in report.findings)
+    return report.complete and not report.count(Level.FAIL) and not pending
+
+
+def _probes(config_path: str, timeout_seconds: float) -> Probes:
+    # A look ends before its check does, so that the check can say what did not answer.
+    return Probes(config_path=config_path, timeout_seconds=timeout_seconds * 0.8)
+
+
+def _console(*, color: bool) -> "Console":
+    from rich.console import Console
+
+    return Console(
+        file=sys.stdout, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False, soft_wrap=False
+    )
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Let Ctrl-C cut the run short, so that what was found is still reported."""
+    stop = threading.Event()
+    before: Callable[[int, FrameType | None], object] | int | None = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Progress:
+    """One line on stderr, on a terminal only."""
+
+    def __init__(self, total: int, *, shown: bool) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = shown
+
+    def told(self, check: Check, _findings: object) -> None:
+        self._done += 1
+        self._say(f"{self._done}/{self._total} {check.id}")
+
+    def waiting(self, left: float) -> None:
+        self._done = 0
+        self._say(f"not well yet, looking again; {left:.0f} s left")
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _say(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()

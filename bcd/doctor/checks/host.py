@@ -1,0 +1,68 @@
+"""Host: the machine underneath."""
+
+import subprocess
+
+import psutil
+
+from bcd.core.build import this_platform
+from bcd.doctor.check import Registry, Result, note, ok, skipped, unknown, warn
+from bcd.doctor.probes import Probes
+
+HOST_CHECKS = Registry("host")
+
+_MIB = 1024 * 1024
+_LEAST_MEMORY_BYTES = 128 * _MIB
+_SUPPORTED = ("linux-amd64", "linux-arm64")
+
+
+@HOST_CHECKS.check(
+    "clock-synchronised",
+    "the clock is kept right",
+    why="Manifests and certificates expire by the clock.",
+)
+def clock_synchronised(see: Probes) -> Result:
+    """What systemd's timedated says."""
+    if not see.has_systemd:
+        return skipped("this machine has no systemd to ask")
+    try:
+        ran = see.run(["timedatectl", "show", "--property=NTPSynchronized", "--value"], see.timeout_seconds)
+    except FileNotFoundError:
+        return skipped("timedatectl is not installed")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return unknown(f"could not be told: timedatectl did not answer: {error}")
+    answer = ran.stdout.strip()
+    if answer == "yes":
+        return ok("the clock is synchronised", "NTPSynchronized=yes")
+    if answer == "no":
+        return warn(
+            "the clock is not synchronised", "NTPSynchronized=no", hint="timedatectl set-ntp true, or install chrony"
+        )
+    return unknown(f"could not be told: timedatectl ended with {ran.status}", ran.stderr.strip())
+
+
+@HOST_CHECKS.check(
+    "memory",
+    "there is memory for an update",
+    why="Old and new binary do not run at once, but a download and a start need some room; a machine that is out of it kills "
+    "the new binary and swaps it back.",
+)
+def memory(see: Probes) -> Result:
+    """What the kernel says is available."""
+    see.doing("asking for the free memory")
+    available = psutil.virtual_memory().available
+    evidence = f"{available // _MIB} MiB available"
+    if available < _LEAST_MEMORY_BYTES:
+        return warn("less than 128 MiB of memory are available", evidence, hint="ps aux --sort=-rss | head")
+    return ok(f"{available // _MIB} MiB of memory are available", evidence)
+
+
+@HOST_CHECKS.check(
+    "platform",
+    "releases are made for this platform",
+    why="A release without a file for this platform is refused (no-artifact).",
+)
+def platform(see: Probes) -> Result:
+    """What this machine is, as manifests name it."""
+    del see
+    name = this_platform()
+    return ok(f"this is {name}") if name in _SUPPORTED else note(f"this is {name}: make sure that releases have a file for it")

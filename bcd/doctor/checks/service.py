@@ -1,0 +1,173 @@
+"""Service: whether systemd starts the node, starts the right program, and brings the old one back in a crash loop."""
+
+from bcd.core.links import CURRENT
+from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, warn
+from bcd.doctor.probes import NODE_UNIT, Probes
+
+SERVICE_CHECKS = Registry("service")
+
+ROLLBACK_UNIT = "bcd-rollback.service"
+_BURST = 5
+_INTERVAL_MICROSECONDS = 600 * 1_000_000
+_NO_SYSTEMD = "this machine has no systemd"
+
+
+def _absent(see: Probes) -> str | None:
+    """Why there is no unit to look at; None where there is one."""
+    if not see.has_systemd:
+        return _NO_SYSTEMD
+    if see.unit().get("LoadState") != "loaded":
+        return f"there is no {NODE_UNIT} (LoadState={see.unit().get('LoadState', 'unknown')})"
+    return None
+
+
+@SERVICE_CHECKS.check(
+    "manager",
+    "systemd starts the node",
+    why="A release that crashes before it can do anything is swapped back by a systemd unit alone. Without systemd a crash "
+    "loop waits for an operator; the deadline's rollback still works when the new binary runs long enough.",
+)
+def manager(see: Probes) -> Result:
+    """No systemd is a note, not a failure."""
+    if not see.has_systemd:
+        return note("no systemd here: a crash-looping update is not rolled back by itself", f"{see.systemd_directory}: missing")
+    why = _absent(see)
+    if why is not None:
+        return note(f"systemd runs here and does not start bcd: {why}")
+    return ok(f"systemd starts the node as {NODE_UNIT}", f"FragmentPath={see.unit().get('FragmentPath', '')}")
+
+
+@SERVICE_CHECKS.check(
+    "exec-start",
+    "the unit starts the entrypoint",
+    why="An updater that switches one path while the service starts another reports success and changes nothing.",
+)
+def exec_start(see: Probes) -> Result:
+    """The unit's ExecStart against the entrypoint."""
+    why = _absent(see)
+    if why is not None:
+        return skipped(why)
+    started = see.unit().get("ExecStart", "")
+    program = started.partition("path=")[2].partition(" ;")[0].strip()
+    if program != see.layout.entrypoint:
+        return fail(
+            f"{NODE_UNIT} starts {program or 'nothing'}, and updates switch {see.layout.entrypoint}: they are refused",
+            f"ExecStart={started}",
+            hint=f"systemctl edit --full {NODE_UNIT}: ExecStart={see.layout.entrypoint} node",
+        )
+    return ok(f"{NODE_UNIT} starts {program}")
+
+
+@SERVICE_CHECKS.check(
+    "active",
+    "the service runs",
+    why="A stopped service neither updates nor swaps back, and a pending release past its deadline waits for its start.",
+)
+def active(see: Probes) -> Result:
+    """ActiveState, and the result where it failed."""
+    why = _absent(see)
+    if why is not None:
+        return skipped(why)
+    unit = see.unit()
+    state, sub, result = (unit.get(key, "unknown") for key in ("ActiveState", "SubState", "Result"))
+    evidence = f"ActiveState={state} SubState={sub} Result={result}"
+    if state == "active":
+        return ok(f"{NODE_UNIT} is active", evidence)
+    if state == "failed":
+        return fail(
+            f"{NODE_UNIT} failed ({result})",
+            evidence,
+            hint=f"journalctl -u {NODE_UNIT} -e; then systemctl reset-failed {NODE_UNIT} && systemctl start {NODE_UNIT}",
+        )
+    return warn(f"{NODE_UNIT} is {state} ({sub})", evidence, hint=f"systemctl start {NODE_UNIT}")
+
+
+@SERVICE_CHECKS.check(
+    "restarts",
+    "the service was not restarted after failures",
+    why="Restarts that nobody asked for eat the start limit, at which a pending release is swapped back.",
+)
+def restarts(see: Probes) -> Result:
+    """NRestarts, since the unit was last started by hand."""
+    why = _absent(see)
+    if why is not None:
+        return skipped(why)
+    count = see.unit().get("NRestarts", "0")
+    if count not in ("", "0"):
+        return warn(
+            f"systemd restarted {NODE_UNIT} {count} times after failures",
+            f"NRestarts={count}",
+            hint=f"journalctl -u {NODE_UNIT} -p warning -e",
+        )
+    return ok(f"systemd did not have to restart {NODE_UNIT}")
+
+
+@SERVICE_CHECKS.check(
+    "start-limit",
+    "five failed starts in 600 s are the limit",
+    why="The start limit is what a crash loop is told by. A looser one leaves the node without a session for longer, a "
+    "tighter one swaps a good release back over two restarts.",
+)
+def start_limit(see: Probes) -> Result:
+    """StartLimitBurst and StartLimitIntervalSec as the rules say."""
+    why = _absent(see)
+    if why is not None:
+        return skipped(why)
+    unit = see.unit()
+    burst, interval = unit.get("StartLimitBurst", ""), _microseconds(unit.get("StartLimitIntervalUSec", ""))
+    evidence = f"StartLimitBurst={burst} StartLimitIntervalUSec={unit.get('StartLimitIntervalUSec', '')}"
+    if burst == str(_BURST) and interval == _INTERVAL_MICROSECONDS:
+        return ok("five failed starts in 600 s are the limit", evidence)
+    return warn(
+        "the start limit is not five in 600 s, so a crash loop is told later or earlier than the rules say",
+        evidence,
+        hint=f"systemctl edit {NODE_UNIT}: [Unit] StartLimitIntervalSec=600 and StartLimitBurst=5",
+    )
+
+
+@SERVICE_CHECKS.check(
+    "crash-loop-rollback",
+    "a crash loop starts the rollback unit",
+    why="When a new release can't run at all, only this unit brings the old one back.",
+)
+def crash_loop_rollback(see: Probes) -> Result:
+    """OnFailure wired, and the rollback unit there and able to do its work."""
+    why = _absent(see)
+    if why is not None:
+        return skipped(why)
+    on_failure = see.unit().get("OnFailure", "").split()
+    if ROLLBACK_UNIT not in on_failure:
+        return warn(
+            f"{NODE_UNIT} does not start {ROLLBACK_UNIT} on failure: a crash-looping update is not rolled back",
+            f"OnFailure={' '.join(on_failure)}",
+            hint=f"systemctl edit {NODE_UNIT}: [Unit] OnFailure={ROLLBACK_UNIT}",
+        )
+    rollback = see.unit(ROLLBACK_UNIT)
+    if rollback.get("LoadState") != "loaded":
+        return fail(
+            f"{NODE_UNIT} starts {ROLLBACK_UNIT} on failure, and there is no such unit",
+            f"LoadState={rollback.get('LoadState', 'unknown')}",
+            hint="install bcd's units anew, then systemctl daemon-reload",
+        )
+    if rollback.get("NeedDaemonReload") == "yes" or see.unit().get("NeedDaemonReload") == "yes":
+        return warn(
+            "a unit changed on disk after systemd read it",
+            f"NeedDaemonReload=yes; {CURRENT} is {see.status.current.target}",
+            hint="systemctl daemon-reload",
+        )
+    return ok(f"a crash loop starts {ROLLBACK_UNIT}")
+
+
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+def _microseconds(span: str) -> int | None:
+    """A systemd time span (`10min`, `1min 30s`) in microseconds; None where it is none."""
+    total = 0
+    for word in span.split():
+        digits = word.rstrip("abcdefghijklmnopqrstuvwxyz")
+        unit = word[len(digits) :]
+        if not digits.isdigit() or unit not in _UNITS:
+            return None
+        total += int(digits) * _UNITS[unit]
+    return total if span else None
