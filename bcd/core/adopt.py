@@ -6,6 +6,7 @@ Each step is durable before the next, and each cut leaves a program at the entry
 
 import json
 import os
+import stat
 import subprocess
 from collections.abc import Callable
 
@@ -16,8 +17,8 @@ from bcd.core.errors import HostError
 from bcd.core.layout import Layout
 from bcd.core.links import CURRENT, Slot, read_link, slot_file, switch_link
 from bcd.core.records import SlotRecord
-from bcd.core.safeopen import open_plain_beneath
 from bcd.core.slotfile import hash_slot_file, replace_slot_file
+from bcd.core.stage import restore_label
 from bcd.core.store import Store
 from bcd.core.versions import is_version
 
@@ -86,10 +87,8 @@ def _current_slot(layout: Layout) -> Slot:
 def _copy_entrypoint(
     layout: Layout, store: Store, clock: Clock, slot: Slot, platform: str, running_version: str, ask: AskVersion
 ) -> None:
-    directory, name = os.path.split(layout.entrypoint)
-    parent, folder = os.path.split(directory)
     version = _version(layout.entrypoint, running_version, ask)
-    source = open_plain_beneath(parent, folder, name)
+    source = _open_entrypoint(layout.entrypoint)
     try:
         copied = replace_slot_file(
             layout.slots_dir,
@@ -101,8 +100,19 @@ def _copy_entrypoint(
         )
     finally:
         os.close(source)
+    restore_label(os.path.join(layout.slots_dir, slot_file(slot)))
     record = SlotRecord(version, 0, copied.sha256, copied.size, int(clock.wall()))
     store.save_slots(store.slots().having(slot, record))
+
+
+def _open_entrypoint(path: str) -> int:
+    # Unlike staging all of this is root's: the directory may be a link (/usr/sbin on a merged system), and the file
+    # may have a second name (a package manager that keeps equal files once).
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise HostError("io-error", f"{path} is no regular file any more", "install bcd there")
+    return handle
 
 
 def _record(layout: Layout, store: Store, clock: Clock, slot: Slot, version: str) -> None:

@@ -54,17 +54,24 @@ def stage(
         )
     finally:
         os.close(source)
-    _restore_label(os.path.join(layout.slots_dir, slot_file(slot)))
+    restore_label(os.path.join(layout.slots_dir, slot_file(slot)))
     record = SlotRecord(manifest.version, manifest.sequence, artifact.sha256, artifact.size, int(clock.wall()))
     store.save_slots(store.slots().having(slot, record))
     return record
 
 
-def _restore_label(path: str) -> None:
-    # Field report 27: under SELinux a file with another directory's label is not executed by the service manager.
+def restore_label(path: str) -> None:
+    """Where SELinux is on, give a slot's file its place's label; what goes wrong with it is logged.
+
+    Field report 27: a file with another directory's label is not executed by the service manager.
+    """
     tool = shutil.which("restorecon") if os.path.exists(_SELINUX) else None
     if tool is None:
         return
-    ran = subprocess.run([tool, "--", path], capture_output=True, check=False, timeout=60)  # noqa: S603  # our own path
+    try:
+        ran = subprocess.run([tool, "--", path], capture_output=True, check=False, timeout=60)  # noqa: S603  # our own path
+    except (OSError, subprocess.SubprocessError) as error:
+        _log.warning("restorecon on %s did not run: %s", path, error)
+        return
     if ran.returncode != 0:
         _log.warning("restorecon on %s ended with %d", path, ran.returncode)

@@ -56,6 +56,13 @@ def run_command(command: Sequence[str], timeout_seconds: float) -> Ran:
     return Ran(status=ran.returncode, stdout=ran.stdout, stderr=ran.stderr)
 
 
+def available_memory() -> int:
+    """Bytes of memory that a new process could have."""
+    import psutil  # noqa: PLC0415  # for one check
+
+    return int(psutil.virtual_memory().available)
+
+
 @dataclass(kw_only=True)
 class Probes:
     """What a run of doctor looks through."""
@@ -69,6 +76,9 @@ class Probes:
     timeout_seconds: float = 2.0
     """What one look may take."""
     systemd_directory: str = SYSTEMD_DIRECTORY
+    look_at_live: Callable[[str, float], dict[str, object] | None] = read_live_state
+    available_memory: Callable[[], int] = available_memory
+    """Bytes of memory that a new process could have."""
     look_at_session: Callable[[Config, float], SessionProbe] = probe_session
     _doing: dict[int, str] = field(default_factory=dict)
     _once: dict[str, "_Once"] = field(default_factory=dict)
@@ -101,7 +111,7 @@ class Probes:
     def live(self) -> dict[str, object] | None:
         """The agent's live state; None where no agent answers. Raises CannotTell as `config` does."""
         config = self.config
-        return self.remember("live", lambda: read_live_state(config.node.data_dir, self.timeout_seconds))
+        return self.remember("live", lambda: self.look_at_live(config.node.data_dir, self.timeout_seconds))
 
     @property
     def has_systemd(self) -> bool:

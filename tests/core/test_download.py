@@ -107,7 +107,7 @@ def test_memory_stays_flat(world: World) -> None:
 def test_the_downloader_is_a_fetcher() -> None:
     """As the others see it; the type checker proves it."""
     fetcher: Fetcher = Downloader()
-    assert fetcher.fetch
+    assert callable(fetcher.fetch)
 
 
 def test_a_display_that_fails_does_not_stop_the_download(world: World) -> None:

@@ -2,8 +2,6 @@
 
 import subprocess
 
-import psutil
-
 from bcd.core.build import this_platform
 from bcd.doctor.check import Registry, Result, note, ok, skipped, unknown, warn
 from bcd.doctor.probes import Probes
@@ -49,7 +47,7 @@ def clock_synchronised(see: Probes) -> Result:
 def memory(see: Probes) -> Result:
     """What the kernel says is available."""
     see.doing("asking for the free memory")
-    available = psutil.virtual_memory().available
+    available = see.available_memory()
     evidence = f"{available // _MIB} MiB available"
     if available < _LEAST_MEMORY_BYTES:
         return warn("less than 128 MiB of memory are available", evidence, hint="ps aux --sort=-rss | head")
