@@ -28,17 +28,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         drop_stdout()
         return ExitStatus.OK
     except Exception as error:  # noqa: BLE001  # the last line: a fault of bcd's own
-        from bcd.commands.crash import report_crash
+        from bcd.commands.crash import report_fault
 
-        report_crash(error)
-        return ExitStatus.CRASH
+        return report_fault(error)
 
 
 def entry() -> None:
     """The console script. Ends the process at once: taking an interpreter apart costs as much as `bcd update` does."""
     # A command that lives for 40 ms makes no garbage worth a collection; what lives longer switches it on again.
     gc.disable()
-    status = main()
+    try:
+        status = main()
+    except KeyboardInterrupt:  # between two of main's own lines
+        status = 130
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

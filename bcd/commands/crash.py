@@ -1,23 +1,34 @@
-"""A fault of bcd's own: said in a sentence, with the traceback in a file for whoever mends it."""
+"""What nothing else caught: a fault of bcd's own, said in a sentence, with the traceback in a file for whoever mends it."""
 
+import errno
 import os
-import sys
 import tempfile
 import traceback
 
+from bcd.commands.streams import print_error, say
 from bcd.core.build import this_build
+from bcd.core.errors import HostError
+from bcd.core.exits import ExitStatus
 from bcd.core.text import clean
 
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
-def report_crash(error: BaseException) -> None:
-    """Say on stderr that bcd failed, and where its traceback is."""
+
+def report_fault(error: Exception) -> ExitStatus:
+    """Say on stderr that bcd failed, and where its traceback is; or that stdout can't be written, which is no fault."""
+    # Core lets no OSError out, and one that names no file comes of a stream: the disk is full where stdout goes.
+    if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
+        sentence = f"the output could not be written: {error.strerror}"
+        print_error(HostError("io-error", sentence, "look at where standard output goes"))
+        return ExitStatus.PROBLEM
     where = _keep(error)
-    name = type(error).__name__
-    sentence = f"bcd: a fault in bcd itself: {name}: {clean(str(error), 300)} (internal-error)"
+    said = f"bcd: a fault in bcd itself: {type(error).__name__}: {clean(str(error), 300)} (internal-error)"
     advice = f"the details are in {where}; report them" if where else "set BCD_DEBUG=1 for the details; report them"
-    sys.stderr.write(f"{sentence}\n  try: {advice} with `bcd version` ({this_build().version})\n")
+    lines = [said, f"  try: {advice} with `bcd version` ({this_build().version})"]
     if os.environ.get("BCD_DEBUG"):
-        traceback.print_exception(error)
+        lines += [clean(line) for part in traceback.format_exception(error) for line in part.splitlines()]
+    say(lines)
+    return ExitStatus.CRASH
 
 
 def _keep(error: BaseException) -> str | None:

@@ -81,6 +81,35 @@ def doctor(
     )
 
 
+@doctor.command(epilog=_EXITS)
+@click.argument("file", metavar="FILE.tar.gz")
+@config_option
+@click.option("--offline", is_flag=True, help="Leave out what needs the network.")
+@click.option("--timeout", metavar="SPAN", default="5s", show_default=True, help="What each check may take.")
+def bundle(file: str, config_path: str, offline: bool, timeout: str) -> int:  # noqa: FBT001
+    """Collect what support needs into FILE: the report, records, history, units, the recent journal.
+
+    Secrets are taken out; what can't be parsed is left out, and listed as left out.
+    """
+    from bcd.commands.bundle import make_bundle
+
+    return make_bundle(file, config_path, offline=offline, timeout_seconds=parse_span(timeout))
+
+
+@doctor.command("open", epilog=_EXITS)
+@click.argument("file", metavar="FILE.tar.gz")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="rich on a terminal, plain otherwise.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every finding, and what the bundle holds.")
+@color_option
+def open_(file: str, form: str | None, verbose: bool, color: str) -> int:  # noqa: FBT001
+    """Show the report in a bundle, on whatever machine this is. Unpacks nothing."""
+    from bcd.commands.bundle import show_bundle
+
+    terminal = sys.stdout.isatty()
+    chosen = form or ("rich" if terminal else "plain")
+    return show_bundle(file, form=chosen, verbose=verbose, color=wants_color(color, sys.stdout))
+
+
 def parse_span(text: str) -> float:
     """Seconds of `90s`, `2m`, `1h` or a bare number.
 

@@ -1,17 +1,27 @@
 """The command line as click knows it: the groups, help and errors; the work is elsewhere and opened late."""
 
+import os
+import sys
+
 import rich_click as click
-from click.exceptions import NoArgsIsHelpError
 
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
-from bcd.commands.options import EXITS, Suggesting, config_option, json_option
+from bcd.commands.options import Suggesting, config_option, json_option, prepare_help
+from bcd.commands.streams import COLOR_CHOICES, wants_color
 from bcd.commands.update import update
 from bcd.core.errors import UsageError
 from bcd.core.exits import ExitStatus
+from bcd.core.text import clean
+
+_COMPLETE = "_BCD_COMPLETE"
+_AGENT_EXITS = (
+    "Exit status: 0 stopped by a signal; 1 it could not start; 2 wrong usage or configuration; "
+    "4 not permitted; 70 a fault in bcd itself."
+)
 
 
-@click.group(cls=Suggesting, epilog=EXITS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Suggesting, context_settings={"help_option_names": ["-h", "--help"]})
 def bcd() -> None:
     """The agent on every machine of a compute fleet: it replaces its own binary, and swaps it back when it must."""
 
@@ -22,14 +32,15 @@ bcd.add_command(lab)
 
 
 def _agent(role: str, summary: str) -> None:
-    @bcd.command(name=role, help=summary, epilog="Exit status: 0 stopped by a signal; 1 it could not start; 2 wrong configuration.")
+    @bcd.command(name=role, help=summary, epilog=_AGENT_EXITS)
     @config_option
     @click.option(
         "--log-level",
+        metavar="LEVEL",
         type=click.Choice(("debug", "info", "warning", "error")),
         default="info",
         show_default=True,
-        help="What is logged to standard error.",
+        help="What is logged to standard error: debug, info, warning or error.",
     )
     def run(config_path: str, log_level: str) -> int:
         from bcd.commands.agent import run_role
@@ -43,7 +54,7 @@ _agent("sim", "Run a simulated node. It does not update itself.")
 _agent("ramdisk", "Run the agent of a machine that boots from a RAM disk. It does not update itself.")
 
 
-@bcd.command(epilog=EXITS)
+@bcd.command()
 @json_option
 def version(as_json: bool) -> int:  # noqa: FBT001
     """Say which build this is."""
@@ -55,7 +66,14 @@ def version(as_json: bool) -> int:  # noqa: FBT001
 @bcd.command()
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def completion(shell: str) -> int:
-    """Print a shell's completion script: `bcd completion bash > /etc/bash_completion.d/bcd`."""
+    """Print the completion script of a shell: bash, zsh or fish.
+
+    \b
+    Examples:
+      bcd completion bash > /etc/bash_completion.d/bcd
+      bcd completion zsh > /usr/local/share/zsh/site-functions/_bcd
+      bcd completion fish > /etc/fish/completions/bcd.fish
+    """
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)
@@ -68,18 +86,50 @@ def run_click(arguments: list[str]) -> int:
     """Run the command line through click and return its exit status.
 
     Raises:
-        UsageError: `bad-usage`, click could not make sense of it.
+        UsageError: `bad-usage`, click could not make sense of it; `unknown-command`.
     """
+    color = wants_color(_color_choice(arguments), sys.stdout)
+    prepare_help(color=color)
+    if os.environ.get(_COMPLETE):
+        return _complete()
+    # Not bcd.main(): it turns a reader of stdout that went away into a failure, and ends the process by itself.
     try:
-        result = bcd.main(arguments, prog_name="bcd", complete_var="_BCD_COMPLETE", standalone_mode=False)
-    except NoArgsIsHelpError as error:
-        error.show()
-        return ExitStatus.USAGE
+        with bcd.make_context("bcd", arguments, color=color) as context:
+            result = bcd.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx is not None else "bcd"
-        raise UsageError("bad-usage", error.format_message(), f"`{where} --help` shows what it takes") from error
-    except click.Abort:
-        return ExitStatus.INTERRUPTED
+        raise _usage_error(error) from error
     return result if isinstance(result, int) else ExitStatus.OK
 
 
+def _complete() -> int:
+    try:
+        bcd.main([], prog_name="bcd", complete_var=_COMPLETE, standalone_mode=False)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitStatus.OK
+    return ExitStatus.OK
+
+
+def _usage_error(error: click.UsageError) -> UsageError:
+    where = "bcd" if error.ctx is None else error.ctx.command_path
+    hint = f"`{where} --help` shows what it takes"
+    if not isinstance(error, click.NoSuchOption):
+        return UsageError("bad-usage", error.format_message(), hint)
+    name = error.option_name
+    near = error.possibilities
+    if error.ctx is not None and isinstance(error.ctx.command, click.Group):
+        # `bcd --version`: the word is right, the dashes are not.
+        commands = error.ctx.command.list_commands(error.ctx)
+        near = near or [word for word in commands if word == name.lstrip("-")]
+    if near:
+        hint = f"did you mean `{where} {near[0]}`?"
+    return UsageError("bad-usage", f"{where} has no option '{clean(name, 60)}'", hint)
+
+
+def _color_choice(arguments: list[str]) -> str:
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word in ("--color", *(f"--color={choice}" for choice in COLOR_CHOICES)):
+            choice = word.partition("=")[2] or following
+            return choice if choice in COLOR_CHOICES else "auto"
+    return "auto"

@@ -18,11 +18,23 @@ BOLD, RED, YELLOW, DIM = "1", "31", "33", "2"
 
 
 def prepare_streams() -> None:
-    """Let no character that a terminal can't show end the command."""
+    """Let no closed stream, and no character that a terminal can't show, end the command."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            _fill(number)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # for the process's life
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _fill(number: int) -> None:
+    # The attack: with stderr closed, the next record opened for writing gets its number, and the next warning.
+    try:
+        os.fstat(number)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:
@@ -62,8 +74,13 @@ def print_error(error: BcdError) -> None:
     said = [f"bcd: {clean(error.message)} ({error.code})"]
     if error.hint:
         said.append(f"  try: {clean(error.hint)}")
+    say(said)
+
+
+def say(lines: list[str]) -> None:
+    """Write lines to stderr; where it can't be written there is nobody to tell."""
     try:
-        sys.stderr.write("".join(f"{line}\n" for line in said))
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
         sys.stderr.flush()
     except OSError:
         return

@@ -6,6 +6,7 @@ parts' and are passed over. Loaded by `bcd update`, so nothing heavy is imported
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from bcd.core.strict import decode_base64
 from bcd.core.text import clean
 
 DEFAULT_PATH = "/etc/bcd/config.toml"
+_LIMIT_BYTES = 1_048_576
 _PIN_PREFIX = "sha256/"
 _SHA256_BYTES = 32
 
@@ -71,8 +73,12 @@ def load_config(path: str = DEFAULT_PATH) -> Config:
         NotPermitted: `unreadable-config`, this user may not read it.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        # O_NONBLOCK: a FIFO in its place must hang nobody.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _bad(path, "is no regular file")
+            data = file.read(_LIMIT_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, False, NodeConfig(), UpdateConfig(), None)
     except PermissionError as error:
@@ -81,6 +87,8 @@ def load_config(path: str = DEFAULT_PATH) -> Config:
         ) from error
     except OSError as error:
         raise _bad(path, f"could not be read: {error.strerror}") from error
+    if len(data) > _LIMIT_BYTES:
+        raise _bad(path, "is larger than any configuration")
     return parse_config(data, path)
 
 

@@ -3,9 +3,12 @@
 Bounded to 1 MiB: at half of that the file becomes `history.jsonl.1`, in place of the one before.
 """
 
+import errno
 import json
 import logging
+import math
 import os
+import stat
 from collections.abc import Iterator
 
 from bcd.core.records import Json
@@ -34,7 +37,9 @@ def append_event(path: str, event: str, at: int, **fields: object) -> None:
     try:
         if os.path.exists(path) and os.path.getsize(path) + len(line) > _HALF_BYTES:
             os.replace(path, path + ".1")
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        # O_NONBLOCK: a FIFO in its place must not hang a swap.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o644)
         try:
             os.fchmod(handle, 0o644)
             os.write(handle, line)
@@ -49,17 +54,29 @@ def read_events(path: str) -> Iterator[Json]:
 
     Raises:
         PermissionError: this user may not read it.
+        OSError: it is no regular file, or could not be read.
     """
     for part in (path, path + ".1"):
         try:
-            with open(part, "rb") as file:
-                lines = file.read(2 * _HALF_BYTES).splitlines()
-        except FileNotFoundError:
+            handle = os.open(part, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
             continue
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file", part)
+            lines = file.read(2 * _HALF_BYTES).splitlines()
         for line in reversed(lines):
             try:
-                event = json.loads(line)
-            except ValueError:
+                event = json.loads(line, parse_float=_finite, parse_constant=_finite)
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict):
                 yield {key: Foreign(item) if isinstance(item, str) else item for key, item in event.items()}
+
+
+def _finite(text: str) -> float:
+    # NaN and infinity are no JSON: whoever printed the event again would print what nobody can read.
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

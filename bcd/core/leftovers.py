@@ -25,6 +25,13 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
         path = os.path.join(layout.staging, name)
         if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:
             found.append(path)
+    # Beside the entrypoint lie other people's files: only a link that adoption made and a cut left is surely ours.
+    directory, name = os.path.split(layout.entrypoint)
+    found += [
+        os.path.join(directory, other)
+        for other in _names(directory)
+        if other.startswith(f".{name}.") and other.endswith(".tmp") and _leads_to_current(layout, directory, other)
+    ]
     return found
 
 
@@ -32,6 +39,13 @@ def remove_stale(layout: Layout, clock: Clock) -> None:
     """Remove what `stale_files` finds. What can't be removed is logged and left."""
     for path in stale_files(layout, clock):
         _remove(path)
+
+
+def _leads_to_current(layout: Layout, directory: str, name: str) -> bool:
+    try:
+        return os.readlink(os.path.join(directory, name)) == layout.current
+    except OSError:
+        return False
 
 
 def _names(directory: str) -> list[str]:

@@ -42,7 +42,7 @@ class Unmet(Exception):
 class LabNode:
     """A node. Every wait ends with what it waited for, `Unmet`, or `LabClosed` when the lab ends meanwhile."""
 
-    def __init__(self, *, name: str, root: Root, gateway: Gateway, server: ReleaseServer) -> None:
+    def __init__(self, *, name: str, role: str, root: Root, gateway: Gateway, server: ReleaseServer) -> None:
         self.name = name
         self.root = root
         self._gateway = gateway
@@ -50,7 +50,7 @@ class LabNode:
         self.environment = _environment(root)
         self.supervisor = Supervisor(
             Unit(
-                argv=[str(root.entrypoint), "node", "--config", str(root.config)],
+                argv=[str(root.entrypoint), role, "--config", str(root.config)],
                 environment=self.environment,
                 directory=root.home,
                 slots=root.slots,
@@ -251,5 +251,6 @@ def _environment(root: Root) -> dict[str, str]:
         environment.pop(name, None)
     for name in ("no_proxy", "NO_PROXY"):
         environment[name] = "127.0.0.1,localhost"
+    environment["TMPDIR"] = str(root.temporary)
     environment[FAULT_FILE_VARIABLE] = str(root.fault_file)
     return environment

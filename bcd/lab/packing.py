@@ -80,10 +80,9 @@ class Packer:
         }
         packed = BytesIO(self._launcher)
         packed.seek(0, 2)
-        # Stored, not deflated: every start of every node reads it, and loopback is fast.
-        with zipfile.ZipFile(packed, "a", zipfile.ZIP_STORED) as archive:
+        with zipfile.ZipFile(packed, "a") as archive:
             for name in sorted(files):
-                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), files[name])
+                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), files[name], zipfile.ZIP_DEFLATED)
         return packed.getvalue()
 
 

@@ -81,6 +81,7 @@ class Publisher:
         self._keys = tuple(generate_key(f"release-{number}") for number in (1, 2, 3))
         self._strangers = tuple(generate_key(f"stranger-{number}") for number in (1, 2))
         self._built_at = int(time.time())
+        self._binaries: dict[Stamp, bytes] = {}
 
     @property
     def pins(self) -> tuple[str, ...]:
@@ -90,7 +91,9 @@ class Publisher:
     def binary(self, version: str, sequence: int, program: str = RUNS_BCD) -> bytes:
         """An executable bcd, stamped as `version`."""
         stamp = Stamp(version=version, sequence=sequence, built_at=self._built_at, main=program)
-        return self._packer.pack(stamp)
+        if stamp not in self._binaries:
+            self._binaries[stamp] = self._packer.pack(stamp)
+        return self._binaries[stamp]
 
     def publish(self, version: str, sequence: int, *, shelf: str, recipe: Recipe = GOOD) -> Release:
         """Make a release and serve it under `/<shelf>/`, where no other's requests are counted."""

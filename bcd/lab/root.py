@@ -48,6 +48,11 @@ class Root:
         return self.data / "update"
 
     @property
+    def temporary(self) -> Path:
+        """For temporary files."""
+        return self.home / "tmp"
+
+    @property
     def log(self) -> Path:
         """What the node and its supervisor said."""
         return self.home / "node.log"
@@ -59,7 +64,7 @@ class Root:
 
     def make(self, *, binary: bytes, config: Mapping[str, Mapping[str, str | int]]) -> None:
         """Lay out a machine on which a plain bcd was just installed; `config` is tables of keys."""
-        for directory in (self.config.parent, self.entrypoint.parent, self.slots, self.data):
+        for directory in (self.config.parent, self.entrypoint.parent, self.slots, self.data, self.temporary):
             directory.mkdir(parents=True)
             directory.chmod(0o755)
         self.config.write_text(_toml(config), encoding="utf-8")

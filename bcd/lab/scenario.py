@@ -80,6 +80,8 @@ class Scenario:
     """How much of its time is only waiting."""
     pins: bool = True
     """Whether the node's configuration has release pins."""
+    role: str = "node"
+    """The role in which the node is started."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 ```
 <directory>/lab.json   marks the directory as a lab's
 <directory>/tls/       the authority's and the nodes' certificates
-<directory>/nodes/<n>/ one node's root: etc, bin, lib, var and its log
+<directory>/nodes/<n>/ one node's root: etc, bin, lib, var, tmp and its log
 ```
 Release keys never touch the disk: they end with the world.
 """
@@ -45,12 +45,13 @@ class World:
         self._nodes: list[LabNode] = []
         self._closed = False
 
-    def node(self, name: str, *, pins: bool = True) -> LabNode:
+    def node(self, name: str, *, pins: bool = True, role: str = "node") -> LabNode:
         """A machine on which bcd 1.4.0 (sequence 14) was just installed; it is not started yet.
 
         Args:
             name: its node id and its directory's name.
             pins: whether its configuration has the release pins.
+            role: the role in which it is started.
         """
         root = Root(home=self.directory / "nodes" / name)
         credentials = self.authority.for_node(name)
@@ -76,7 +77,7 @@ class World:
                 "update": update,
             },
         )
-        node = LabNode(name=name, root=root, gateway=self.gateway, server=self.server)
+        node = LabNode(name=name, role=role, root=root, gateway=self.gateway, server=self.server)
         self._nodes.append(node)
         return node
 

@@ -34,19 +34,19 @@ def _cut_and_confirmed(*steps: str) -> Scenario:
 
 
 CUTS = {
-    ("download-started",): ("while downloading", "The download goes on where it was."),
-    ("downloaded",): ("after the download", "What was fetched is not fetched again."),
+    ("download-started",): ("cut while downloading", "The download goes on where it was."),
+    ("downloaded",): ("cut after the download", "What was fetched is not fetched again."),
     ("adopt-slot-written", "adopt-current-linked", "adopted"): (
-        "thrice in the first adoption",
+        "cut thrice in first adoption",
         "The installed binary becomes slot a, whatever cuts in.",
     ),
-    ("staged",): ("after staging", "Nothing was switched: the old binary runs, and it is tried again."),
-    ("recorded",): ("before the switch", "A binary that provably never ran has not failed."),
-    ("previous-linked",): ("between the two links", "`current` names a whole slot at every instant."),
-    ("current-linked",): ("after the switch", "The next start is the new binary's."),
-    ("launched",): ("in the new binary", "One crash is no crash loop."),
-    ("floor-raised",): ("in the confirm", "A confirm that was begun is finished."),
-    ("confirmed",): ("after the confirm", "The answer is still given."),
+    ("staged",): ("cut after staging", "Nothing was switched: the old binary runs, and it is tried again."),
+    ("recorded",): ("cut before the switch", "A binary that provably never ran has not failed."),
+    ("previous-linked",): ("cut between the two links", "`current` names a whole slot at every instant."),
+    ("current-linked",): ("cut after the switch", "The next start is the new binary's."),
+    ("launched",): ("cut in the new binary", "One crash is no crash loop."),
+    ("floor-raised",): ("cut in the confirm", "A confirm that was begun is finished."),
+    ("confirmed",): ("cut after the confirm", "The answer is still given."),
 }
 
 
@@ -118,7 +118,7 @@ SCENARIOS = (
     *(_cut_and_confirmed(*steps) for steps in CUTS),
     Scenario(
         name="cut-in-rollback",
-        title="thrice in a rollback",
+        title="cut thrice in a rollback",
         proves="A rollback that was begun is finished, and told once.",
         play=cut_in_rollback,
     ),

@@ -2,6 +2,7 @@
 
 from bcd.lab import verify
 from bcd.lab.behaviour import CUT, WELCOME, busy
+from bcd.lab.labnode import status_of
 from bcd.lab.scenario import Scenario, Stage
 
 _BUSY_SECONDS = 8.0
@@ -19,6 +20,11 @@ def by_section(stage: Stage) -> str:
     verify.confirmed(stage, release, slot="bcd-b")
     verify.downloaded(stage, release)
     stage.check("starts", 1, stage.node.supervisor.starts)
+    said = status_of(stage.node)
+    told = {key: said.get(key) for key in ("version", "floor", "links", "pending", "failed")}
+    links = {"current": "b", "previous": "a"}
+    shown = {"version": "1.4.1", "floor": 15, "links": links, "pending": None, "failed": []}
+    stage.check("`bcd update --json`", shown, told)
     return "1.4.1 confirmed, floor 15"
 
 

@@ -106,6 +106,7 @@ def changed_section(stage: Stage) -> str:
         verify.section_failed(stage, generation, "manifest-signatures")
     refusals = [event for event in stage.node.root.events() if event.get("event") == "refused"]
     stage.check("refusals in the history", 1, len(refusals))
+    stage.check("lines in the log", 1, _log(stage).count("1.4.1 is refused"))
     right = stage.publish("1.4.1")
     stage.say("the section is put right")
     generation = stage.node.push(right)
@@ -123,7 +124,7 @@ def password_in_url(stage: Stage) -> str:
     generation = stage.world.gateway.push_section(stage.node.name, section)
     status = verify.section_failed(stage, generation, "bad-url")
     stage.check_that("the message", "without the password", holds="secret" not in str(status), seen=status)
-    stage.check_that("the log", "without the password", holds=not _logged(stage, "secret"), seen="the password")
+    stage.check_that("the log", "without the password", holds="secret" not in _log(stage), seen="the password")
     verify.downloaded(stage, release, times=0)
     verify.untouched(stage)
     return "refused: bad-url, not shown"
@@ -162,8 +163,21 @@ def wrong_machine(stage: Stage) -> str:
     return "refused: wrong-platform-binary"
 
 
-def _logged(stage: Stage, text: str) -> bool:
-    return text in stage.node.root.log.read_text(encoding="utf-8", errors="replace")
+def simulated(stage: Stage) -> str:
+    """A node that is only simulated has no binary to replace."""
+    stage.start()
+    release = stage.publish("1.4.1")
+    stage.say("section and command name 1.4.1")
+    status = stage.node.wait_section(stage.node.push(release), "UNSUPPORTED")
+    stage.check("section status: reason", "SectionUnsupported", status.get("reason"))
+    verify.answered_once(stage, stage.node.command(release), "UNSUPPORTED")
+    verify.downloaded(stage, release, times=0)
+    verify.untouched(stage)
+    return "UNSUPPORTED, both"
+
+
+def _log(stage: Stage) -> str:
+    return stage.node.root.log.read_text(encoding="utf-8", errors="replace")
 
 
 SCENARIOS = (
@@ -193,7 +207,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="expired-by-gateway",
-        title="expired by the gateway's clock",
+        title="expired by the gateway's time",
         proves="A node's clock that is behind brings no expired release back to life.",
         play=expired_by_gateway,
     ),
@@ -236,7 +250,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="foreign-entrypoint",
-        title="the entrypoint links elsewhere",
+        title="entrypoint links elsewhere",
         proves="A link that is not ours is never replaced.",
         play=foreign_entrypoint,
     ),
@@ -245,5 +259,12 @@ SCENARIOS = (
         title="a program for another machine",
         proves="The file's own header is looked at before it is switched to.",
         play=wrong_machine,
+    ),
+    Scenario(
+        name="simulated",
+        title="a simulated node (bcd sim)",
+        proves="The roles without self-update say that they have none.",
+        play=simulated,
+        role="sim",
     ),
 )

@@ -82,7 +82,7 @@ class Runner:
     def _play(self, scenario: Scenario) -> None:
         self._board.tell(scenario, Doing(text="a machine is installed"))
         began = time.monotonic()
-        node = self._world.node(scenario.name, pins=scenario.pins)
+        node = self._world.node(scenario.name, pins=scenario.pins, role=scenario.role)
         stage = Stage(world=self._world, node=node, tell=lambda doing: self._board.tell(scenario, doing))
         try:
             ended = scenario.play(stage)

@@ -92,6 +92,7 @@ def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Mar
                     runner.run(results.append)
             else:
                 total = board.snapshot().total
+                console.print(f"bcd lab tour: {total} scenarios, each on a node of its own; a deadline takes its 120 s")
 
                 def finished(result: Result) -> None:
                     results.append(result)
