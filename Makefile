@@ -22,7 +22,7 @@ $(shell rm -f $(VENV)/.stamp-*)
 endif
 endif
 
-.PHONY: docs help lab test test-system check format docs bench coverage lock clean
+.PHONY: help lab test test-system check format docs bench coverage lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,6 @@ check: $(VENV)/.stamp-dev  ## lint, format, types, layers, docs
 	@$(BIN)/mypy --strict --no-error-summary
 	@said=$$($(BIN)/lint-imports --no-logo) || { printf '%s\n' "$$said"; exit 1; }
 	@$(BIN)/python tools/make_reference.py --check
-	@$(BIN)/python tools/make_reference.py --check
 	@$(BIN)/python tools/check_docs.py
 	@echo "check: all well"
 
@@ -54,12 +53,8 @@ format: $(VENV)/.stamp-dev  ## put the code in its one shape
 docs: $(VENV)/.stamp-dev  ## write the reference pages that are made from the code
 	@$(BIN)/python tools/make_reference.py
 
-docs: $(VENV)/.stamp-bcd  ## write the reference that is made from the code
-	@$(BIN)/python tools/make_reference.py
-
 bench: $(VENV)/.stamp-bcd  ## what a command costs, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
-	@$(BIN)/python benchmarks/update_memory.py
 	@$(BIN)/python benchmarks/update_memory.py
 
 coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured

@@ -9,6 +9,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+_PLAIN: dict[str, tuple[str, ...]] = {"update": ("--config", "--color"), "version": ()}
+"""The commands with a plain form, and what options it may have beside --json."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status. Nothing is raised, and nobody sees a traceback."""
@@ -50,7 +53,8 @@ def entry() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    plain = _plain_options(arguments[1:]) if arguments[:1] in (["update"], ["version"]) else None
+    known = _PLAIN.get(arguments[0]) if arguments else None
+    plain = None if known is None else _plain_options(arguments[1:], known)
     if plain is None:
         gc.enable()
         from bcd.commands.root import run_click
@@ -66,7 +70,7 @@ def _run(arguments: list[str]) -> int:
     )
 
 
-def _plain_options(arguments: list[str]) -> dict[str, str] | None:
+def _plain_options(arguments: list[str], known: tuple[str, ...]) -> dict[str, str] | None:
     """The options, where they are the plain ones alone; None leaves it to click to understand or to complain."""
     from bcd.commands.streams import COLOR_CHOICES
 
@@ -76,7 +80,7 @@ def _plain_options(arguments: list[str]) -> dict[str, str] | None:
         name, given, value = argument.partition("=")
         if argument == "--json":
             options["--json"] = ""
-        elif name in ("--config", "--color"):
+        elif name in known:
             found = value if given else next(waiting, None)
             if not found or (name == "--color" and found not in COLOR_CHOICES):
                 return None

@@ -1,10 +1,12 @@
 """`bcd update check`: every check of the rules over a manifest file, explained. Changes nothing."""
 
 import json
+import os
+import shlex
 import sys
 
-from bcd.commands.streams import DIM, RED, paint, print_lines, wants_color
-from bcd.core.acceptance import Acceptance, judge
+from bcd.commands.streams import DIM, RED, note_defaults, paint, print_lines, wants_color
+from bcd.core.acceptance import Acceptance, Check, judge
 from bcd.core.build import this_build, this_platform
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
@@ -14,6 +16,7 @@ from bcd.core.facts import node_facts
 from bcd.core.floor import release_floor
 from bcd.core.manifest import ENVELOPE_LIMIT_BYTES, Manifest
 from bcd.core.records import SlotsRecord, UpdateRecord
+from bcd.core.section import DaemonSection
 from bcd.core.status import read_status
 from bcd.core.text import clean
 from bcd.core.trust import verify_manifest
@@ -34,23 +37,25 @@ def check_release(
         NotPermitted: this user may not read what decides.
     """
     config = load_config(config_path)
-    data = _read(path)
+    note_defaults(config)
+    text = _read(path).strip(b" \t\r\n").decode("utf-8", "surrogateescape")
     build, clock = this_build(), SystemClock()
     status = read_status(config, build, clock)
     if any(problem.state == "unreadable" for problem in status.problems):
         raise NotPermitted(
             "unreadable-records",
             "the records that decide may not be read by this user",
-            f"sudo bcd update check {path} --config {config_path}",
+            shlex.join(["sudo", "bcd", "update", "check", path, "--config", config_path]),
         )
     slots = status.slots.value or SlotsRecord()
     update = status.update.value or UpdateRecord(sequence=release_floor(None, slots, 0, 0))
-    stated = verify_manifest(data, config.update.release_pins, config.update.release_threshold).parsed
+    manifest = DaemonSection(version=_NO_VERSION, url=_NO_URL, sha256=_NO_DIGEST, signature=text).manifest
+    stated = verify_manifest(manifest, config.update.release_pins, config.update.release_threshold).parsed
     spec = {
         "version": _NO_VERSION if stated is None else stated.version,
         "url": url or _NO_URL,
         "sha256": sha256 or _stated_digest(stated),
-        "signature": data.decode("utf-8", "surrogateescape"),
+        "signature": text,
     }
     facts = node_facts(
         config=config,
@@ -62,7 +67,8 @@ def check_release(
         now=int(clock.wall()),
         platform=this_platform(),
     )
-    answer = judge(spec, facts, skip=_skipped(url, sha256, stated))
+    answer = judge(spec, facts, skip=_skipped(url, stated))
+    answer.checks = [_as_asked(check, url, sha256, stated) for check in answer.checks]
     if as_json:
         print_lines([json.dumps(check_json(answer), indent=2)])
     else:
@@ -81,14 +87,23 @@ def check_json(answer: Acceptance) -> dict[str, object]:
     }
 
 
-def _skipped(url: str | None, sha256: str | None, stated: Manifest | None) -> dict[str, str]:
-    skip = {}
+def _skipped(url: str | None, stated: Manifest | None) -> dict[str, str]:
+    skip = {"version-mismatch": "no section was given to compare with"}
     if url is None:
         skip["bad-url"] = "no --url was given"
     if stated is None:
         skip["failed-version"] = "the manifest names no version"
-    skip["version-mismatch"] = "no section was given to compare with"
     return skip
+
+
+def _as_asked(check: Check, url: str | None, sha256: str | None, stated: Manifest | None) -> Check:
+    """A check that passed only what stood in for a section's missing parts was skipped."""
+    why = None
+    if check.code == "bad-section" and (stated is None or (url is None and sha256 is None)):
+        why = "no section was given"
+    elif check.code == "digest-mismatch" and sha256 is None:
+        why = "no --sha256 was given"
+    return check if why is None or check.state != "passed" else Check(code=check.code, state="skipped", message=why)
 
 
 def _stated_digest(stated: Manifest | None) -> str:
@@ -101,24 +116,32 @@ def _read(path: str) -> bytes:
     try:
         if path == "-":
             return sys.stdin.buffer.read(ENVELOPE_LIMIT_BYTES + 1)
-        with open(path, "rb") as file:
+        # O_NONBLOCK opens a FIFO that nobody writes to; what somebody does write to it is waited for, as on stdin.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(handle, True)
+        with open(handle, "rb") as file:
             return file.read(ENVELOPE_LIMIT_BYTES + 1)
     except PermissionError as error:
-        raise NotPermitted("unreadable-manifest", f"{path}: this user may not read it") from error
+        raise NotPermitted(
+            "unreadable-manifest",
+            f"{path}: this user may not read it",
+            "name a file that it may, or - for standard input",
+        ) from error
     except OSError as error:
-        raise UsageError("unreadable-manifest", f"{clean(path)}: {error.strerror}", "name a file, or - for stdin") from error
+        raise UsageError(
+            "unreadable-manifest", f"{path}: {error.strerror}", "name a file, or - for standard input"
+        ) from error
 
 
 def _lines(answer: Acceptance, *, color: bool) -> list[str]:
     lines = []
     for check in answer.checks:
         style = RED if check.state == "failed" else DIM if check.state != "passed" else ""
-        mark = _MARKS[check.state]
-        line = f"{mark}  {check.code:<20}  {check.message}"
+        line = f"{_MARKS[check.state]}  {check.code:<20}  {clean(check.message)}"
         lines.append(paint(line, style, color=color) if style else line)
         if check.code == "manifest-signatures" and answer.verification is not None:
             lines += [f"      {v.kid or '(unread)'}: {v.why}" for v in answer.verification.signatures]
     if answer.refusal is None:
         return [*lines, "accepted: this node would take this release"]
-    lines.append(f"refused: {answer.refusal.message} ({answer.refusal.code})")
-    return [*lines, f"  try: {answer.refusal.hint}"] if answer.refusal.hint else lines
+    lines.append(f"refused: {clean(answer.refusal.message)} ({answer.refusal.code})")
+    return [*lines, f"  try: {clean(answer.refusal.hint)}"] if answer.refusal.hint else lines

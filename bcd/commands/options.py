@@ -91,14 +91,14 @@ class Command(click.RichCommand):
         """The help, without the blanks that fill each line up."""
         return "\n".join(line.rstrip() for line in super().get_help(ctx).splitlines()).strip("\n")
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # type: ignore[override]  # noqa: ARG002  # rich-click's own narrowing
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         """Write the description; what follows a backspace stays in its lines."""
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
             verbatim = paragraph.startswith("\b\n")
             words = paragraph.removeprefix("\b\n") if verbatim else " ".join(paragraph.split())
             formatter.write(Padding(Text(words), (0, 0, 1, 0)))  # type: ignore[arg-type]  # rich-click's takes renderables
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # type: ignore[override]  # noqa: ARG002  # as above
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # as above
         """Write the exit statuses as a table."""
         if self.epilog:
             table = Table.grid(padding=(0, 2))
@@ -115,7 +115,7 @@ def _statuses(epilog: str) -> Iterator[tuple[str, str]]:
         yield status, meaning
 
 
-class Suggesting(Command, click.RichGroup):
+class Suggesting(Command, click.RichGroup):  # type: ignore[misc]  # rich-click's group overrides click's the same way
     """A group that names the nearest command to an unknown one, and lists its commands as they were added."""
 
     command_class = Command
@@ -131,7 +131,7 @@ class Suggesting(Command, click.RichGroup):
             ctx.exit(ExitStatus.USAGE)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:  # noqa: ANN401  # click's own type
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command, or say which one was meant."""
         if args and self.get_command(ctx, args[0]) is None:
             near = ["--help"] if args[0] == "help" else get_close_matches(args[0], self.list_commands(ctx), 1, 0.0)

@@ -2,8 +2,10 @@
 
 import os
 import sys
+from itertools import pairwise
 
 import rich_click as click
+from click.exceptions import Exit
 
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
@@ -96,7 +98,7 @@ def run_click(arguments: list[str]) -> int:
     try:
         with bcd.make_context("bcd", arguments, color=color) as context:
             result = bcd.invoke(context)
-    except click.exceptions.Exit as end:
+    except Exit as end:
         return end.exit_code
     except click.UsageError as error:
         raise _usage_error(error) from error
@@ -128,7 +130,7 @@ def _usage_error(error: click.UsageError) -> UsageError:
 
 
 def _color_choice(arguments: list[str]) -> str:
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in pairwise([*arguments, ""]):
         if word in ("--color", *(f"--color={choice}" for choice in COLOR_CHOICES)):
             choice = word.partition("=")[2] or following
             return choice if choice in COLOR_CHOICES else "auto"

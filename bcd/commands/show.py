@@ -2,14 +2,17 @@
 
 import sys
 
-from bcd.commands.streams import BOLD, DIM, RED, YELLOW, paint, print_lines, wants_color
+from bcd.commands.streams import BOLD, DIM, RED, YELLOW, note_defaults, paint, print_lines, wants_color
 from bcd.core.build import this_build, this_platform
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
 from bcd.core.exits import ExitStatus
 from bcd.core.status import Status, read_status, status_lines
+from bcd.core.text import clean, raw
 from bcd.node.client import read_live_state
 
+_LINE = 10_000
+"""Characters of a line at most; what is foreign in it was cut before."""
 _STYLES = {
     "version": BOLD,
     "pending": YELLOW,
@@ -28,17 +31,19 @@ def show_update(config_path: str, *, as_json: bool, color: str) -> ExitStatus:
         NotPermitted: it may not be read.
     """
     config = load_config(config_path)
+    note_defaults(config)
     status = read_status(config, this_build(), SystemClock())
     agent = read_live_state(config.node.data_dir)
     if as_json:
-        import json  # noqa: PLC0415  # as is the next: only for who asks
+        import json  # as is the next: only for those who ask
 
-        from bcd.core.statusjson import status_json  # noqa: PLC0415
+        from bcd.core.statusjson import status_json
 
-        print_lines([json.dumps(status_json(status, agent), indent=2)])
+        told = agent and {key: raw(value) if isinstance(value, str) else value for key, value in agent.items()}
+        print_lines([json.dumps(status_json(status, told), indent=2)])
     else:
         colored = wants_color(color, sys.stdout)
-        print_lines([_painted(line, color=colored) for line in status_lines(status, agent)])
+        print_lines([_painted(clean(line, _LINE), color=colored) for line in status_lines(status, agent)])
     return exit_status(status)
 
 
@@ -55,7 +60,7 @@ def show_version(*, as_json: bool) -> ExitStatus:
     """Print what this build is."""
     build = this_build()
     if as_json:
-        import json  # noqa: PLC0415
+        import json
 
         print_lines([json.dumps({"format": 1, **build._asdict(), "platform": this_platform()})])
     else:

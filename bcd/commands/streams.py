@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TextIO
 
+from bcd.core.config import DEFAULT_PATH, Config
 from bcd.core.errors import BcdError
 from bcd.core.exits import ExitStatus
 from bcd.core.text import clean
@@ -86,9 +87,15 @@ def say(lines: list[str]) -> None:
         return
 
 
+def note_defaults(config: Config) -> None:
+    """Say so where the file that `--config` names is not there: a misspelt name must not pass for an answer."""
+    if not config.found and config.path != DEFAULT_PATH:
+        say([f"bcd: {clean(config.path)} is not there; the defaults are in force"])
+
+
 def status_of(error: BcdError) -> ExitStatus:
     """The exit status that an error means."""
-    from bcd.core.errors import NotPermitted, UsageError  # noqa: PLC0415  # together with what else fails
+    from bcd.core.errors import NotPermitted, UsageError  # together with what else fails
 
     if isinstance(error, UsageError):
         return ExitStatus.USAGE

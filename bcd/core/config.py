@@ -75,10 +75,12 @@ def load_config(path: str = DEFAULT_PATH) -> Config:
     try:
         # O_NONBLOCK: a FIFO in its place must hang nobody.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
+        try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise _bad(path, "is no regular file")
-            data = file.read(_LIMIT_BYTES + 1)
+            data = os.read(handle, _LIMIT_BYTES + 1)
+        finally:
+            os.close(handle)
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, False, NodeConfig(), UpdateConfig(), None)
     except PermissionError as error:

@@ -61,10 +61,12 @@ def read_events(path: str) -> Iterator[Json]:
             handle = os.open(part, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        with open(handle, "rb") as file:
+        try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file", part)
-            lines = file.read(2 * _HALF_BYTES).splitlines()
+            lines = os.read(handle, 2 * _HALF_BYTES).splitlines()
+        finally:
+            os.close(handle)
         for line in reversed(lines):
             try:
                 event = json.loads(line, parse_float=_finite, parse_constant=_finite)

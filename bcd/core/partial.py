@@ -141,12 +141,12 @@ class Partial:
             Broken: they are not; they are removed, since asking for the rest of them would fail for ever.
             HostError: `no-space`, and nothing is left; `io-error`.
         """
-        held, digest = self.held, self._hash.hexdigest()
-        # The hash ran beside the writing; the length is the file's own word that they were the same bytes.
-        if not self.is_whole or os.fstat(self._opened()).st_size != self.size:
+        length, digest = os.fstat(self._opened()).st_size, self._hash.hexdigest()
+        # The hash ran beside the writing; the length is the file's own word that these were the bytes.
+        if not self.is_whole or length != self.size:
             self.drop()
             raise Broken(
-                f"the file is another one than the manifest's: {held} bytes with SHA-256 {digest}, "
+                f"the file is another one than the manifest's: {length} bytes with SHA-256 {digest}, "
                 f"not {self.size} with {self._sha256}",
                 "the release server holds another file, or something on the way changed it",
             )

@@ -65,9 +65,10 @@ class Status(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The release floor."""
+        """The release floor. While a release waits for its welcome, its own sequence raises nothing yet."""
+        built_in = 0 if self.pending.value is not None else self.build.sequence
         configured = self.config.update.release_sequence
-        return release_floor(self.update.value, self.slots.value, configured, self.build.sequence)
+        return release_floor(self.update.value, self.slots.value, configured, built_in)
 
     def record(self, slot: Slot | None) -> SlotRecord | None:
         """A slot's record; None where there is none or it could not be read."""

@@ -110,13 +110,11 @@ class Watch:
             self._samples = deque([_Sample(time.monotonic(), self.bytes_moved)])
 
     def guard(self, connection: socket.socket) -> None:
-        """Hold on to a connection that is about to be made, so that it can be shut down."""
+        """Hold on to a connection that is about to be made, so that it can be shut down; one made after the verdict is, at the next tick."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
             self._socket = connection.dup()
-            if self.verdict is not None:
-                self._shut_down()
 
     def moved(self, size: int) -> None:
         """Count `size` more bytes of body."""

@@ -56,11 +56,8 @@ class Gateway:
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
         self._thread.start()
         self._server: Server = asyncio.run_coroutine_threadsafe(self._listen(context), self._loop).result()
-
-    @property
-    def url(self) -> str:
+        self.url = f"wss://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1/node"
         """What a node's `[node] gateway` is to say."""
-        return f"wss://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1/node"
 
     @contextmanager
     def page(self, node: str) -> Iterator[Page]:
@@ -99,7 +96,7 @@ class Gateway:
                 page.behaviour_by_version[version] = behaviour
 
     def push_section(self, node: str, spec: Json) -> int:
-        """Make `spec` the node's desired `daemon` section and tell it; return the generation."""
+        """Make `spec` the node's desired `daemon` section and tell it; return the generation. Raises LabClosed."""
         with self.page(node) as page:
             page.generation += 1
             page.section = spec
@@ -108,7 +105,10 @@ class Gateway:
         return generation
 
     def push_command(self, node: str, args: Json, kind: str = "daemon.upgrade") -> str:
-        """Give the node a command and return its id; it is told again after every hello until it is finished."""
+        """Give the node a command and return its id; it is told again after every hello until it is finished.
+
+        Raises LabClosed, as every push does when the lab has ended.
+        """
         command = Command(id=uuid.uuid4().hex, kind=kind, args=args)
         with self.page(node) as page:
             page.commands[command.id] = command
@@ -127,11 +127,15 @@ class Gateway:
         if connection is not None:
             self._loop.call_soon_threadsafe(connection.transport.abort)
 
-    def close(self) -> None:
-        """Stop listening, drop every session and wake every waiter."""
+    def wake(self) -> None:
+        """End every wait, of now and of later, with `LabClosed`; first thing of all when a lab ends."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop listening, drop every session and wake every waiter."""
+        self.wake()
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -142,6 +146,8 @@ class Gateway:
 
     def _tell(self, node: str, body: Json) -> None:
         """Send a frame if the node has a welcomed session; after the next welcome it is replayed anyway."""
+        if self._closed:
+            raise LabClosed
 
         async def tell() -> None:
             connection = self._live.get(node)
@@ -174,6 +180,11 @@ class Gateway:
             connection.transport.abort()
         self._server.close()
         await self._server.wait_closed()
+        # What is left: connections that came while the door was closing.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _at_handshake(self, connection: ServerConnection, _: Request) -> Response | None:
         node = _peer_name(connection)

@@ -48,6 +48,7 @@ class Supervisor:
         self._limit = StartLimit()
         self._lock = threading.Lock()
         self._wanted = threading.Event()
+        self._retired = False
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -69,13 +70,14 @@ class Supervisor:
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> None:
-        """Start the node; nothing happens when it is active already."""
-        if self.active:
-            return
-        self._wanted.set()
-        # One thread for as long as the unit is active: the node's life hangs on it (see `leash`).
-        self._thread = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
-        self._thread.start()
+        """Start the node; nothing happens when it is active already, or retired."""
+        with self._lock:
+            if self._retired or self.active:
+                return
+            self._wanted.set()
+            # One thread for as long as the unit is active: the node's life hangs on it (see `leash`).
+            self._thread = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """End the node in order (SIGTERM) and leave it stopped."""
@@ -83,6 +85,12 @@ class Supervisor:
 
     def power_off(self) -> None:
         """End the node at once (SIGKILL) and leave it stopped."""
+        self._end(signal.SIGKILL)
+
+    def retire(self) -> None:
+        """End the node at once, and have it never start again, whoever is just about to start it."""
+        with self._lock:
+            self._retired = True
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> None:

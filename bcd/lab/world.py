@@ -8,11 +8,12 @@
 Release keys never touch the disk: they end with the world.
 """
 
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bcd.lab.gateway import Gateway
+from bcd.lab.gateway import Gateway, LabClosed
 from bcd.lab.labnode import LabNode
 from bcd.lab.packing import Packer
 from bcd.lab.pki import Authority
@@ -43,7 +44,8 @@ class World:
         self.gateway = Gateway(self.authority.server_context(asks_for_certificate=True))
         self._installed = self.publisher.binary(INSTALLED_VERSION, INSTALLED_SEQUENCE)
         self._nodes: list[LabNode] = []
-        self._closed = False
+        self._lock = threading.Lock()
+        self._halted = False
 
     def node(self, name: str, *, pins: bool = True, role: str = "node") -> LabNode:
         """A machine on which bcd 1.4.0 (sequence 14) was just installed; it is not started yet.
@@ -52,6 +54,9 @@ class World:
             name: its node id and its directory's name.
             pins: whether its configuration has the release pins.
             role: the role in which it is started.
+
+        Raises:
+            LabClosed: the world was halted meanwhile.
         """
         root = Root(home=self.directory / "nodes" / name)
         credentials = self.authority.for_node(name)
@@ -78,17 +83,24 @@ class World:
             },
         )
         node = LabNode(name=name, role=role, root=root, gateway=self.gateway, server=self.server)
-        self._nodes.append(node)
+        with self._lock:
+            if self._halted:
+                raise LabClosed
+            self._nodes.append(node)
         return node
 
-    def close(self) -> None:
-        """Wake whoever waits for something here, end every node, then the servers. Safe to repeat."""
-        if self._closed:
-            return
-        self._closed = True
-        self.gateway.close()
+    def halt(self) -> None:
+        """End every node for good, and every wait for something here with `LabClosed`; safe to repeat."""
+        with self._lock:
+            self._halted = True
+        self.gateway.wake()
         for node in self._nodes:
-            node.supervisor.power_off()
+            node.supervisor.retire()
+
+    def close(self) -> None:
+        """Halt, then stop the servers. Whoever plays in other threads must have ended by now: halt, wait, close."""
+        self.halt()
+        self.gateway.close()
         self.server.close()
 
     def __enter__(self) -> Self:

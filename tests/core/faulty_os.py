@@ -1,11 +1,11 @@
 """A disk that goes wrong at a chosen call: core's calls that change the disk, counted, and what happens at the n-th.
 
 Three kinds of fault. `cut`: the process is gone at that call, and so is every call after it. `fail`: the call is
-refused with an errno, once or until the disk is well again. And `Powerless`: a cut, after which only what was fsynced
+refused with an errno, once or until the disk is well again. And `Power`, for a cut after which only what was fsynced
 is on the disk. fsync itself does nothing here but count: what it is for is modelled, and a real one is slow.
 """
 
-import errno
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -44,15 +44,16 @@ def failing(number: int) -> Fault:
 
 
 class Disk:
-    """What core did to the disk."""
+    """What core does to the disk, as it does it."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.faulty = True
+        """Set to False, the disk is well again."""
 
 
 @contextmanager
-def faults(first: int, fault: Fault, *, once: bool = False, watch: "Power | None" = None) -> Iterator[Disk]:
+def faults(first: int, fault: Fault, *, once: bool = False, power: "Power | None" = None) -> Iterator[Disk]:
     """Let `fault` happen at the `first` call (counted from 1), and, unless `once`, at every later one."""
     disk = Disk()
     real = {name: getattr(os, name) for name in (*CALLS, "open")}
@@ -66,14 +67,11 @@ def faults(first: int, fault: Fault, *, once: bool = False, watch: "Power | None
     def wrapped(name: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             turn(name)
-            if name == "fsync":
-                if watch is not None:
-                    watch.synced(given[0])
-                return None
-            made = real[name](*given, **named)
-            if name == "symlink" and watch is not None:
-                watch.made(str(given[1]))
-            return made
+            if name != "fsync":
+                return real[name](*given, **named)
+            if power is not None:
+                power.synced(given[0])
+            return None
 
         return call
 
@@ -81,13 +79,83 @@ def faults(first: int, fault: Fault, *, once: bool = False, watch: "Power | None
         if not flags & os.O_CREAT:
             return int(real["open"](path, flags, *given, **named))
         turn("open")
+        fresh = not os.path.lexists(path)
         handle = int(real["open"](path, flags, *given, **named))
-        if watch is not None:
-            watch.opened(handle)
+        if fresh and power is not None:
+            power.forget(handle)
         return handle
 
     with pytest.MonkeyPatch.context() as patched:
         for name in CALLS:
             patched.setattr(os, name, wrapped(name))
         patched.setattr(os, "open", open_)
+        # The same every time, so that equal states of the disk are equal trees.
+        numbers = itertools.count()
+        patched.setattr(os, "urandom", lambda size: next(numbers).to_bytes(size))
         yield disk
+
+
+class Power:
+    """What of a tree is durable: a file's bytes and mode as of its last fsync, a directory's names as of its own.
+
+    All that is there at first is. A new file is empty and a new directory has no names until it is fsynced.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._files: dict[int, tuple[int, bytes]] = {}
+        self._names: dict[int, dict[str, os.stat_result | str]] = {}
+        for directory, _, files in os.walk(root):
+            self._keep_names(directory)
+            for name in files:
+                self._keep_bytes(os.path.join(directory, name))
+
+    def forget(self, handle: int) -> None:
+        """A file was made."""
+        self._files.pop(os.fstat(handle).st_ino, None)
+
+    def synced(self, handle: int) -> None:
+        """A file or a directory was fsynced."""
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            self._keep_names(path)
+        else:
+            self._keep_bytes(path)
+
+    def _keep_names(self, directory: str) -> None:
+        names: dict[str, os.stat_result | str] = {}
+        for name in os.listdir(directory):
+            found = os.lstat(os.path.join(directory, name))
+            is_link = stat.S_ISLNK(found.st_mode)
+            names[name] = os.readlink(os.path.join(directory, name)) if is_link else found
+        self._names[os.stat(directory).st_ino] = names
+
+    def _keep_bytes(self, path: str) -> None:
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode):
+            self._files[found.st_ino] = (stat.S_IMODE(found.st_mode), Path(path).read_bytes())
+
+    def lost_all(self) -> Tree:
+        """What is there after the power went and nothing but what was fsynced survived."""
+        tree: Tree = {}
+        self._add(tree, "", os.stat(self._root).st_ino)
+        return tree
+
+    def _add(self, tree: Tree, prefix: str, directory: int) -> None:
+        for name, found in self._names.get(directory, {}).items():
+            path = prefix + name
+            if isinstance(found, str):
+                tree[path] = Entry("link", 0, os.fsencode(found))
+            elif stat.S_ISDIR(found.st_mode):
+                tree[path] = Entry("dir", stat.S_IMODE(found.st_mode), b"")
+                self._add(tree, f"{path}/", found.st_ino)
+            else:
+                tree[path] = Entry("file", *self._files.get(found.st_ino, (0, b"")))
+
+    def lost_data(self) -> Tree:
+        """What is there after the power went and every name survived, but of the bytes only what was fsynced."""
+        tree = read_tree(self._root)
+        for path, entry in tree.items():
+            if entry.kind == "file":
+                tree[path] = Entry("file", *self._files.get(os.lstat(self._root / path).st_ino, (0, b"")))
+        return tree

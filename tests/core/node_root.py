@@ -7,13 +7,14 @@ again by the next one when settle says so. A program is a small script whose byt
 
 import json
 import os
-import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
 import pytest
@@ -35,6 +36,7 @@ NOW = 1_800_000_000
 PLATFORM = this_platform()
 URL = "https://releases.example.com/bcd"
 
+_ROOM_BYTES = 256 * 1024 * 1024
 _HEAD = b"#!/bin/sh\n"
 
 
@@ -106,11 +108,18 @@ def read_tree(root: Path) -> Tree:
 
 def write_tree(root: Path, tree: Tree) -> None:
     """Make what is below `root` be `tree`."""
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True)
+    found = read_tree(root)
+    for name in sorted(found, reverse=True):
+        if tree.get(name) == found[name]:
+            continue
+        path = root / name
+        path.rmdir() if found[name].kind == "dir" else path.unlink()
     for name in sorted(tree):
         kind, mode, content = tree[name]
         path = root / name
+        if found.get(name) == tree[name]:
+            continue
         if kind == "link":
             path.symlink_to(os.fsdecode(content))
             continue
@@ -339,6 +348,18 @@ def quick_node(root: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """A node whose fsync returns at once. What fsync is for is seen where power is lost, in `test_manager_power`."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     return Node(root)
+
+
+@contextmanager
+def quick_directory(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory, for what makes thousands of trees; on the disk where there is no room for one."""
+    shared = "/dev/shm"
+    has = os.statvfs(shared) if os.access(shared, os.W_OK) else None
+    if has is None or has.f_flag & os.ST_NOEXEC or has.f_bavail * has.f_frsize < _ROOM_BYTES:
+        yield tmp_path
+    else:
+        with TemporaryDirectory(dir=shared) as made:
+            yield Path(made)
 
 
 def code_of(error: BcdError) -> str:

@@ -72,6 +72,15 @@ def test_a_finished_file_with_wrong_bytes_is_replaced(world: World, content: byt
     assert world.final.read_bytes() == RELEASE
 
 
+def test_a_finished_file_with_wrong_bytes_goes_even_when_the_new_one_does_not_come(world: World) -> None:
+    """Nobody else may take it for the release."""
+    world.staging.mkdir()
+    world.final.write_bytes(RELEASE[::-1])
+    world.server.script = [answering(503)]
+    world.refused()
+    assert world.on_disk == {}
+
+
 def test_nothing_is_asked_to_be_compressed_nor_decompressed(world: World) -> None:
     """The bytes on the wire are the file, whatever the server calls them."""
     world.server.script = [answering(200, "Content-Encoding: gzip", f"Content-Length: {SIZE}", body=RELEASE)]
@@ -166,6 +175,23 @@ def test_a_wrong_digest_is_refused_and_nothing_of_it_kept(world: World) -> None:
     world.server.files[PATH] = RELEASE
     world.fetch()
     assert world.asked() == ["", ""]
+
+
+def test_a_file_that_somebody_else_writes_to_is_not_published(world: World) -> None:
+    """What was hashed is what the connection brought; the file's length shows that more happened to it."""
+
+    def meddling(exchange: Exchange) -> None:
+        exchange.head(200, f"Content-Length: {SIZE}")
+        exchange.send(RELEASE[:-1])
+        while world.on_disk.get(world.part.name, 0) < SIZE - 1:
+            time.sleep(0.01)
+        with world.part.open("ab") as part:
+            part.write(b"xx")
+        exchange.send(RELEASE[-1:])
+
+    world.server.script = [meddling]
+    assert "another one" in world.refused().message
+    assert world.on_disk == {}
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["with-length", "chunked"])

@@ -66,7 +66,7 @@ def test_memory_of_the_past_is_one_window() -> None:
     assert len(watch._samples) <= WINDOW / TICK + 2
 
 
-def test_a_connection_made_after_the_verdict_is_shut_down_at_once() -> None:
+def test_a_connection_made_after_the_verdict_is_shut_down_too() -> None:
     """The reader may have been between two requests."""
     cancelled = threading.Event()
     one, other = socket.socketpair()

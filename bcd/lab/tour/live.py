@@ -4,6 +4,7 @@ It fits 80 columns and as many lines as there are; what does not fit is told by 
 """
 
 import time
+from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -29,7 +30,11 @@ class LiveView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         board = self._board.snapshot()
-        width = min(options.max_width - 1, _WIDEST)
+        for line in self._lines(board, min(options.max_width - 1, _WIDEST), console.size.height):
+            line.no_wrap, line.overflow = True, "crop"
+            yield line
+
+    def _lines(self, board: Snapshot, width: int, height: int) -> Iterator[Text]:
         yield self._head(board, width)
         yield Text()
         for group in board.groups:
@@ -38,8 +43,7 @@ class LiveView:
                 row.append_text(self._mark(board, scenario))
             yield row
         yield Text()
-        room = max(1, console.size.height - len(board.groups) - _LINES_BESIDES)
-        yield from self._playing(board, width, room)
+        yield from self._playing(board, width, max(1, height - len(board.groups) - _LINES_BESIDES))
         yield Text()
         yield self._bar(board, width)
 

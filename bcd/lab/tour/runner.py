@@ -40,7 +40,7 @@ class Runner:
     def run(self, finished: Callable[[Result], None]) -> None:
         """Play all of it; `finished` is called in this thread as each one ends.
 
-        An exception that is raised here meanwhile (Ctrl-C, say) passes; then close the world and `join`.
+        An exception that is raised here meanwhile (Ctrl-C, say) passes; then halt the world and `join`.
         """
         at_once = min(2 * (os.cpu_count() or 1), _MOST_AT_ONCE)
         plays = [lambda scenario=scenario: self._play(scenario) for scenario in self._waiting]
@@ -59,7 +59,7 @@ class Runner:
                 finished(result)
 
     def join(self) -> None:
-        """Wait for every thread to end, once the world is closed."""
+        """Wait for every thread to end, once the world is halted."""
         for thread in self._threads:
             thread.join()
 

@@ -69,7 +69,9 @@ def _row(mark: str, title: str, proves: str, ended: str, took: str, offline: str
         (f"{ended:<{_ENDED_COLUMNS}}", style),
         (f"{took:>{_TIME_COLUMNS}}{offline:>{_TIME_COLUMNS}}", style),
     ]
-    return Text.assemble(*cells)
+    row = Text.assemble(*cells)
+    row.rstrip()
+    return row
 
 
 def _labelled(label: str, value: str) -> Iterator[Text]:

@@ -84,7 +84,7 @@ def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Mar
     with World(directory) as world:
         runner = Runner(world, groups, board)
         try:
-            if console.is_terminal:
+            if console.is_terminal and not console.is_dumb_terminal:
                 view = LiveView(board, marks)
                 with Live(
                     view, console=console, transient=True, refresh_per_second=_FRAMES_A_SECOND, redirect_stdout=False
@@ -92,7 +92,8 @@ def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Mar
                     runner.run(results.append)
             else:
                 total = board.snapshot().total
-                console.print(f"bcd lab tour: {total} scenarios, each on a node of its own; a deadline takes its 120 s")
+                count = "1 scenario" if total == 1 else f"{total} scenarios"
+                console.print(f"bcd lab tour: {count}, each on a node of its own; a deadline takes its 120 s")
 
                 def finished(result: Result) -> None:
                     results.append(result)
@@ -104,7 +105,7 @@ def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Mar
 
                 runner.run(finished)
         finally:
-            world.close()
+            world.halt()
             runner.join()
     return board
 
