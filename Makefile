@@ -53,6 +53,10 @@ format: $(VENV)/.stamp-dev  ## put the code in its one shape
 docs: $(VENV)/.stamp-dev  ## write the reference pages that are made from the code
 	@$(BIN)/python tools/make_reference.py
 
+screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-convert and Fira Code)
+	@command -v rsvg-convert >/dev/null || { echo "on Debian: apt-get install librsvg2-bin fonts-firacode" >&2; exit 1; }
+	@$(BIN)/python tools/make_screenshots.py --tour
+
 bench: $(VENV)/.stamp-bcd  ## what a command costs, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
 	@$(BIN)/python benchmarks/update_memory.py

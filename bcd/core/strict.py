@@ -66,11 +66,13 @@ def check_tree(value: object) -> None:
         ValueError: with a few words on what is wrong.
     """
     level = [value]
-    for _ in range(DEPTH_LIMIT + 1):
+    for _ in range(DEPTH_LIMIT):
         level = [inner for item in level for inner in _inside(item)]
-        if not level:
-            return
-    raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
+    # What is left stands inside 64 containers; a container here would be one more, empty or not.
+    for item in level:
+        if isinstance(item, dict | list):
+            raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
+        _inside(item)
 
 
 def _inside(item: object) -> Iterable[object]:

@@ -39,7 +39,22 @@ def test_base64_has_one_spelling_a_value(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["YQ", "YQ=", "YQ===", "YQ==YQ==", "=YQ=", "YR==", "YWJ=", "Y", "YQ==\n", " YQ==", "Y\nQ==", "-_-_", "YQ==\0", "ÿQ=="],
+    [
+        "YQ",
+        "YQ=",
+        "YQ===",
+        "YQ==YQ==",
+        "=YQ=",
+        "YR==",
+        "YWJ=",
+        "Y",
+        "YQ==\n",
+        " YQ==",
+        "Y\nQ==",
+        "-_-_",
+        "YQ==\0",
+        "ÿQ==",
+    ],
 )
 def test_another_spelling_of_base64_is_refused(text: str) -> None:
     """Padding left out or wrong, stray bits, white space, the URL alphabet, a letter that is no ASCII."""
@@ -51,6 +66,7 @@ def test_another_spelling_of_base64_is_refused(text: str) -> None:
 
 
 @given(VALUES)
+@settings(max_examples=40)
 def test_a_value_survives_its_text(value: object) -> None:
     """Both ways: with escapes and without, with space and without."""
     assert parse_json(json.dumps(value).encode()) == value
@@ -92,7 +108,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "plus": (b"+1", "not JSON"),
     "leading zero": (b"01", "not JSON"),
     "hexadecimal": (b"0x1", "not JSON"),
-    "digits of another script": ("١".encode(), "not JSON"),
+    "digits of another script": ("\u0661".encode(), "not JSON"),
     "NaN": (b"NaN", "number"),
     "Infinity": (b"[Infinity]", "number"),
     "minus Infinity": (b'{"a":-Infinity}', "number"),
@@ -179,6 +195,7 @@ def test_a_lone_surrogate_at_the_last_depth_is_refused() -> None:
 
 
 @given(VALUES)
+@settings(max_examples=40)
 def test_a_plain_tree_passes(value: object) -> None:
     """What can be encoded, and is shallow, is let through."""
     check_tree(value)
@@ -187,4 +204,6 @@ def test_a_plain_tree_passes(value: object) -> None:
 def test_base64_of_another_implementation_is_read() -> None:
     """A padded text of each remainder, as RFC 4648 section 10 gives them."""
     for text in ("", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"):
-        assert decode_base64(text) == b64decode(text, validate=True) == b"foobar"[: len(text) * 3 // 4 - text.count("=")]
+        assert (
+            decode_base64(text) == b64decode(text, validate=True) == b"foobar"[: len(text) * 3 // 4 - text.count("=")]
+        )

@@ -16,7 +16,7 @@ GOOD = """
 10.2.3-DEV-SNAPSHOT 1.2.3-SNAPSHOT-123 2.0.0+build.1848 2.0.1-alpha.1227 1.0.0-alpha+beta 1.2.3----RC-SNAPSHOT.12.9.1--.12
 1.2.3----R-S.12.9.1--.12+meta 1.0.0+0.build.1-rc.10000aaa-kk-0.1 1.0.0-0A.is.legal 1.4.0-rc.10 1.4.0-rc.2 1.4.0+001
 1.0.0-0 1.0.0-- 1.0.0-0-0 1.0.0-00a 1.0.0+-
-""".split()
+"""
 """From semver.org's own list, and the field's (report 31)."""
 
 BAD = """
@@ -25,16 +25,16 @@ BAD = """
 1.0.0-alpha..1 1.0.0-.a 1.0.0-a. 1.2.3.DEV 1.2-SNAPSHOT 1.2.31.2.3----RC 1.2-RC-SNAPSHOT -1.0.3-gamma+b7718 +justmeta
 9.8.7+meta+meta 9.8.7-whatever+meta+meta 1.0.0-a+b..c 1.0.0-00 1.0.0-a.01 1..0 .1.0 1.0. 1,0,0 1.0.0/x ../1.0.0
 1.0.0-../../x 1.0.0-a/b 1.0.0\\x 1.0.0:x 1.0.0* latest
-""".split()
+"""
 
 
-@pytest.mark.parametrize("text", GOOD)
+@pytest.mark.parametrize("text", GOOD.split())
 def test_a_semantic_version_is_one(text: str) -> None:
     """Each that semver.org lists as well formed."""
     assert is_version(text)
 
 
-@pytest.mark.parametrize("text", BAD)
+@pytest.mark.parametrize("text", BAD.split())
 def test_a_malformed_version_is_none(text: str) -> None:
     """Each that semver.org lists as malformed, a leading v, and whatever would leave a directory."""
     assert not is_version(text)
@@ -42,9 +42,27 @@ def test_a_malformed_version_is_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "1.4.0\n", "\n1.4.0", "1.4.0 ", " 1.4.0", "1.4.0\0", "1.4.0-rc\n", "1.4.0\r", "1.4.0\x1b[2J", "1.4.0-rc\u202e",
-     "١.4.0", "1.4.²", "1.4.0-é", "1.4.0-rc.١", "\uff11.4.0", "1.4.0\ud800", "1.4.0-K"],
-)  # fmt: skip
+    [
+        "",
+        " ",
+        "1.4.0\n",
+        "\n1.4.0",
+        "1.4.0 ",
+        " 1.4.0",
+        "1.4.0\0",
+        "1.4.0-rc\n",
+        "1.4.0\r",
+        "1.4.0\x1b[2J",
+        "1.4.0-rc\u202e",
+        "\u0661.4.0",
+        "1.4.\u00b2",
+        "1.4.0-\u00e9",
+        "1.4.0-rc.\u0661",
+        "\uff11.4.0",
+        "1.4.0\ud800",
+        "1.4.0-\u212a",
+    ],
+)
 def test_a_character_that_is_no_ascii_or_cannot_be_seen_is_refused(text: str) -> None:
     """A newline at the end, digits of other scripts, letters that fold to ASCII ones."""
     assert not is_version(text)
@@ -95,7 +113,7 @@ def looks_like_a_version(text: str) -> bool:
     | st.text(max_size=10)
 )
 @example("1.4.0-rc.1+build.5")
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_version_is_what_the_rules_read_by_hand_say(text: str) -> None:
     """Two readings of one grammar agree; what passes has nothing that a path or a terminal acts on."""
     assert is_version(text) == looks_like_a_version(text)

@@ -30,18 +30,16 @@ def rich_report(report: Report, *, verbose: bool) -> RenderableType:
 
 
 def _whole(finding: Finding) -> RenderableType:
-    title = Text.assemble(
-        (MARKS[finding.level], STYLES[finding.level]), "  ", (finding.id, "bold"), "\n", finding.message
-    )
+    title = Text.assemble((f"{MARKS[finding.level]:<6}", STYLES[finding.level]), (finding.id, "bold"))
     more = Table.grid(padding=(0, 1))
-    more.add_column(style="dim", no_wrap=True)
+    more.add_column(style="dim", no_wrap=True, width=3)
     more.add_column(overflow="fold")
     for line in finding.evidence:
         more.add_row("saw", Text(line))
     if finding.hint:
         more.add_row("do", Text(finding.hint, style="bold"))
     more.add_row("see", Text(finding.link, style="dim"))
-    return Group(title, Padding(more, (0, 0, 0, 2)))
+    return Group(title, Padding(Text(finding.message), (0, 0, 0, 2)), Padding(more, (0, 0, 0, 2)))
 
 
 def _rest(report: Report, *, verbose: bool) -> RenderableType:

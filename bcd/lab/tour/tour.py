@@ -1,6 +1,7 @@
 """`bcd lab tour`: build the world, play all of it, show it, and say whether it ended as the rules say."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -54,7 +55,7 @@ def run_tour(
         UsageError: `unknown-scenario`, `bad-directory`, `lab-running` or `no-source`.
     """
     groups = choose(groups, only)
-    console = Console(
+    console = _Console(
         file=out,
         force_terminal=terminal,
         no_color=not color,
@@ -70,7 +71,8 @@ def run_tour(
         with ending_by_signal():
             board = _play(claimed.path, groups, console, marks_for(out), results)
     except Ended as ended:
-        err.write(f"ended early, after {len(results)} scenarios; every process of the lab has ended\n")
+        with suppress(OSError):  # after SIGHUP nobody may be there to be told
+            err.write(f"ended early, after {len(results)} scenarios; every process of the lab has ended\n")
         return ended.status
     finally:
         failed = any(not result.as_ruled for result in results)
@@ -79,35 +81,51 @@ def run_tour(
     return ExitStatus.PROBLEM if failed else ExitStatus.OK
 
 
+class _Console(Console):
+    """Leaves a closed pipe to the command line, which knows that it is no failure; rich's own would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Marks, results: list[Result]) -> Board:
     board = Board(groups)
     with World(directory) as world:
         runner = Runner(world, groups, board)
         try:
             if console.is_terminal and not console.is_dumb_terminal:
-                view = LiveView(board, marks)
-                with Live(
-                    view, console=console, transient=True, refresh_per_second=_FRAMES_A_SECOND, redirect_stdout=False
-                ):
-                    runner.run(results.append)
+                _play_live(runner, LiveView(board, marks), console, results)
             else:
-                total = board.snapshot().total
-                count = "1 scenario" if total == 1 else f"{total} scenarios"
-                console.print(f"bcd lab tour: {count}, each on a node of its own; a deadline takes its 120 s")
-
-                def finished(result: Result) -> None:
-                    results.append(result)
-                    mark = marks.good if result.as_ruled else marks.bad
-                    console.print(
-                        f"{len(results):>3} of {total}  {mark} {result.scenario.title}: {result.ended}"
-                        f" ({result.took_seconds:.1f} s)"
-                    )
-
-                runner.run(finished)
+                _play_plain(runner, board.snapshot().total, console, marks, results)
         finally:
             world.halt()
             runner.join()
     return board
+
+
+def _play_live(runner: Runner, view: LiveView, console: Console, results: list[Result]) -> None:
+    live = Live(view, console=console, transient=True, refresh_per_second=_FRAMES_A_SECOND, redirect_stdout=False)
+    live.start()
+    try:
+        runner.run(results.append)
+    finally:
+        with suppress(OSError):  # the terminal may be gone, and what ended the tour must not be lost over that
+            live.stop()
+
+
+def _play_plain(runner: Runner, total: int, console: Console, marks: Marks, results: list[Result]) -> None:
+    count = "1 scenario" if total == 1 else f"{total} scenarios"
+    console.print(f"bcd lab tour: {count}, each on a node of its own; a deadline takes its 120 s")
+
+    def finished(result: Result) -> None:
+        results.append(result)
+        mark = marks.good if result.as_ruled else marks.bad
+        console.print(
+            f"{len(results):>3} of {total}  {mark} {result.scenario.title}: {result.ended}"
+            f" ({result.took_seconds:.1f} s)"
+        )
+
+    runner.run(finished)
 
 
 def _show(console: Console, groups: Sequence[Group], board: Board, marks: Marks, *, where: str) -> None:
