@@ -91,3 +91,12 @@ def test_the_update_manager_loads_nothing_that_draws_and_no_session() -> None:
 def test_signing_a_release_loads_nothing_that_draws_or_talks() -> None:
     modules = loaded_by("import bcd.release.keys, bcd.release.manifest, bcd.release.signing")
     assert top_level(modules, (*DRAWS, "urllib3", "websockets")) == []
+
+
+def test_the_doctor_looks_without_drawing_and_without_a_manager() -> None:
+    modules = loaded_by("import bcd.doctor.checks, bcd.doctor.run, bcd.doctor.report.machine, bcd.doctor.report.plain")
+    assert top_level(modules, DRAWS) == []
+    assert "bcd.core.manager" not in modules
+    assert not [
+        module for module in modules if module.startswith(("bcd.node.agent", "bcd.node.updater", "bcd.release"))
+    ]

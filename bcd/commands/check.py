@@ -53,8 +53,8 @@ def check_release(
     stated = verify_manifest(manifest, config.update.release_pins, config.update.release_threshold).parsed
     spec = {
         "version": _NO_VERSION if stated is None else stated.version,
-        "url": url or _NO_URL,
-        "sha256": sha256 or _stated_digest(stated),
+        "url": _NO_URL if url is None else url,
+        "sha256": _stated_digest(stated) if sha256 is None else sha256,
         "signature": text,
     }
     facts = node_facts(

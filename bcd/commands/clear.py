@@ -58,7 +58,7 @@ def _said(forgotten: list[str], unknown: list[str]) -> list[str]:
         lines = ["failed versions cleared", *(f"  {entry}" for entry in forgotten)]
     elif not unknown:
         lines = ["no failed versions to clear"]
-    return lines + [f"{clean(version, 80)} is not among the failed versions" for version in unknown]
+    return lines + [f"{clean(version, 80) or repr(version)} is not among the failed versions" for version in unknown]
 
 
 def _require_right(config: Config, versions: tuple[str, ...]) -> None:

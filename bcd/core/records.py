@@ -60,6 +60,7 @@ class Confirmed(NamedTuple):
     at: int
     """Unix seconds."""
     swap_id: str
+    extra: Json = {}
 
 
 class Failed(NamedTuple):
@@ -224,7 +225,11 @@ def parse_update(document: Json) -> UpdateRecord:
 
 def _confirmed(value: Json) -> Confirmed:
     return Confirmed(
-        _text(value, "version"), _integer(value, "sequence"), _integer(value, "at"), _text(value, "swap_id")
+        _text(value, "version"),
+        _integer(value, "sequence"),
+        _integer(value, "at"),
+        _text(value, "swap_id"),
+        _others(value, Confirmed._fields),
     )
 
 
@@ -239,6 +244,9 @@ def parse_pending(document: Json) -> PendingRecord:
     boottime = document.get("swapped_boottime")
     if not isinstance(launched, bool) or isinstance(boottime, bool) or not isinstance(boottime, int | float):
         raise ValueError("launched or swapped_boottime is mistyped")
+    # NaN fails this too; and float() of an integer of 400 digits is an OverflowError.
+    if not 0 <= boottime <= MAX_INTEGER:
+        raise ValueError("swapped_boottime is no time since boot")
     return PendingRecord(
         swap_id=_text(document, "swap_id"),
         from_version=_text(document, "from_version"),

@@ -2,11 +2,13 @@
 # Point `current` back at the slot that ran before the swap. For a new binary that cannot run at all: no Python, no
 # bcd, only sh and coreutils (spec/self-update.md section 9). Run twice or for nothing it changes nothing.
 #
-# usage: rollback.sh SLOTS_DIR RECORDS_DIR
-# status: 0 rolled back, or nothing to roll back (said on stderr); 1 there is, but it must not be done
+# usage: rollback.sh SLOTS_DIR RECORDS_DIR [UNIT]
+# With UNIT, systemd's: act only when that unit is at its start limit, and start it again afterwards.
+# status: 0 rolled back, or nothing to roll back (said on stderr); 1 there is, but it must not or could not be done
 set -eu
 slots=$1
 records=$2
+unit=${3:-}
 
 say() { echo "bcd-rollback: $*" >&2; }
 
@@ -15,6 +17,17 @@ case $record in
 *'"state":"swapped"'*) ;;
 *) say "no update is pending"; exit 0 ;;
 esac
+if [ -n "$unit" ]; then
+	# One crash is no crash loop. `Result` keeps the crash's own word at the limit too; only `failed` (and not
+	# auto-restart, nor failed-before-auto-restart) says that no restart is to come. With Restart=no that is true
+	# after a single crash: then the operator wanted it so, and nothing was learned about the release.
+	state=$(systemctl show --property=SubState --value -- "$unit")
+	restart=$(systemctl show --property=Restart --value -- "$unit")
+	if [ "$state" != failed ] || [ "$restart" = no ]; then
+		say "$unit is $state with Restart=$restart: that is no crash loop"
+		exit 0
+	fi
+fi
 [ -L "$slots/previous" ] || { say "no previous slot to go back to"; exit 1; }
 slot=$(readlink -- "$slots/previous")
 case $slot in
@@ -42,3 +55,7 @@ ln -s -- "$slot" "$slots/.current.rollback"
 mv -fT -- "$slots/.current.rollback" "$slots/current"
 sync -- "$slots" "$records" 2>/dev/null || sync
 say "current is $slot again"
+if [ -n "$unit" ]; then
+	systemctl reset-failed -- "$unit"
+	systemctl --no-block start -- "$unit"
+fi

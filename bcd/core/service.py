@@ -2,19 +2,22 @@
 
 The fault (field report 20): an updater switches one path while the service starts another, reports success and changes
 nothing. So before anything is switched the running unit is asked what it starts. Writing the crash-loop units of
-spec/self-update.md section 9 belongs behind this same port.
+spec/self-update.md section 9 stands behind this same port.
 """
 
 import logging
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from bcd.core.build import Build
-from bcd.core.errors import Refusal
+from bcd.core.durable import as_host_error, make_directories, write_durably
+from bcd.core.errors import HostError, Refusal
 from bcd.core.layout import Layout
 from bcd.core.text import clean
+from bcd.core.units import MARKER, UNIT_DIRECTORY, UnitFile, rollback_units
 
 _SYSTEMD = "/run/systemd/system"
 _ASK_SECONDS = 10
@@ -62,9 +65,10 @@ class NoServiceManager:
 class Systemd:
     """A systemd unit starts bcd."""
 
-    def __init__(self, unit: str, ask: Ask) -> None:
+    def __init__(self, unit: str, ask: Ask, *, directory: str = UNIT_DIRECTORY) -> None:
         self._unit = unit
         self._ask = ask
+        self._directory = directory
         self._said = False
 
     def require_entrypoint(self, layout: Layout) -> None:
@@ -85,11 +89,36 @@ class Systemd:
                 f"set ExecStart={layout.entrypoint} in {self._unit}, or [update] entrypoint to what it starts",
             )
 
-    def write_rollback_units(self, layout: Layout) -> None:  # noqa: ARG002  # the port's shape
-        """Not written by this build: said once, since a crash loop then waits for an operator."""
+    def write_rollback_units(self, layout: Layout) -> None:
+        """Write what differs from this version's units, and have systemd read it.
+
+        A file at our name without our marker is an operator's and is never overwritten. A manager that can't be
+        reached gets no crash-loop rollback, which is said once and refuses nothing (report 42).
+        """
+        try:
+            version = systemd_version(self._ask(["systemctl", "--version"]))
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            self._say_once("systemd could not be reached (%s); a crash-looping update is not rolled back", error)
+            return
+        files = rollback_units(layout, unit=self._unit, systemd_version=version, directory=self._directory)
+        stale = [file for file in files if _read(file.path) != file.text]
+        for file in stale:
+            _write(file)
+        if not stale:
+            return
+        try:
+            self._ask(["systemctl", "daemon-reload"])
+        except (OSError, subprocess.SubprocessError) as error:
+            raise HostError(
+                "io-error",
+                f"systemd did not read the rollback unit: {clean(str(error), 200)}",
+                "systemctl daemon-reload; the node tries again by itself",
+            ) from error
+
+    def _say_once(self, sentence: str, error: Exception) -> None:
         if not self._said:
             self._said = True
-            _log.warning("this build writes no rollback unit; a crash-looping update is not rolled back")
+            _log.warning(sentence, error)
 
 
 def service_manager(build: Build, environ: Mapping[str, str] = os.environ) -> ServiceManager:
@@ -127,3 +156,32 @@ def _is_same(program: str, entrypoint: str) -> bool:
     # Directories may be reached by two names (/bin and /usr/bin); the last component must be this very link.
     one, other = (os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in (program, entrypoint))
     return one == other
+
+
+def systemd_version(said: str) -> int:
+    """The version in what `systemctl --version` says. Raises ValueError."""
+    # `systemd 252 (252.39-1~deb12u2)`, and `systemd 257~rc2` before a release.
+    found = re.match(r"systemd (\d+)", said)
+    if found is None:
+        raise ValueError("systemctl --version did not say a version")
+    return int(found[1])
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _write(file: UnitFile) -> None:
+    if file.marked and os.path.lexists(file.path) and not (_read(file.path) or "").startswith(MARKER):
+        raise HostError(
+            "io-error",
+            f"{file.path} is not bcd's, and is in the place of the unit that brings the old binary back",
+            f"move it away, or make its first line: {MARKER}",
+        )
+    with as_host_error(f"write {file.path}"):
+        make_directories(os.path.dirname(file.path))
+        write_durably(file.path, file.text.encode(), file.mode)

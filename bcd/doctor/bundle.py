@@ -17,7 +17,7 @@ from bcd.core.durable import as_host_error
 from bcd.core.errors import UsageError
 from bcd.core.statusjson import status_json
 from bcd.core.text import clean
-from bcd.doctor.checks.service import ROLLBACK_UNIT
+from bcd.core.units import ROLLBACK_UNIT
 from bcd.doctor.finding import Report
 from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes, Ran
 from bcd.doctor.redaction import redact_json, redact_json_lines, redact_text, redact_toml, redact_value

@@ -16,7 +16,9 @@ from bcd.core.clock import Clock, SystemClock
 from bcd.core.config import Config, load_config
 from bcd.core.errors import BcdError
 from bcd.core.layout import Layout, layout_of
+from bcd.core.service import systemd_version
 from bcd.core.status import Status, read_status
+from bcd.core.units import UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
 from bcd.node.client import read_live_state
 
@@ -76,6 +78,7 @@ class Probes:
     timeout_seconds: float = 2.0
     """What one look may take."""
     systemd_directory: str = SYSTEMD_DIRECTORY
+    unit_directory: str = UNIT_DIRECTORY
     look_at_live: Callable[[str, float], dict[str, object] | None] = read_live_state
     available_memory: Callable[[], int] = available_memory
     """Bytes of memory that a new process could have."""
@@ -140,11 +143,22 @@ class Probes:
         """
         return self.remember(f"unit {name}", lambda: self._show_unit(name))
 
+    @property
+    def systemd_version(self) -> int:
+        """Raises CannotTell as `unit` does."""
+        return self.remember("systemd version", self._ask_version)
+
     def remember(self, key: str, look: Callable[[], T]) -> T:
         """Look once; whoever asks meanwhile waits for the same look. What it raised is raised to each."""
         with self._lock:
             once = self._once.setdefault(key, _Once())
         return cast("T", once.get(look))
+
+    def _ask_version(self) -> int:
+        try:
+            return systemd_version(self.run(["systemctl", "--version"], self.timeout_seconds).stdout)
+        except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+            raise CannotTell(f"systemctl did not say its version: {error}") from error
 
     def _show_unit(self, name: str) -> dict[str, str]:
         try:

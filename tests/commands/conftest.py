@@ -3,13 +3,14 @@
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bcd.cli import main
 from tests.commands.node_dir import Node
-from tests.commands.running import Runner
+from tests.commands.running import Done, Runner
 
 
 @pytest.fixture
@@ -36,6 +37,21 @@ def run(home: Path) -> Iterator[Runner]:
     runner = Runner(home)
     yield runner
     assert not runner.crashed(), "bcd reported a fault of its own"
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Run `bcd` in this process, which has paid for its imports already."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run_here(*args: str) -> Done:
+        capsys.readouterr()
+        status = main(args)
+        said = capsys.readouterr()
+        return Done(int(status), said.out, said.err)
+
+    return run_here
 
 
 @pytest.fixture(autouse=True)

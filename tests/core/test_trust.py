@@ -156,7 +156,6 @@ def mirrored(entry: Document) -> Document:
 
 def test_each_signature_that_is_passed_over_says_why() -> None:
     """In the envelope's order, one verdict for each that was read."""
-    one, two, three = signatures(BODY, keys())
     stranger = generate_key("stranger")
     made = document(keys=[*GOOD["keys"], key_entry(stranger)])
     body = canonical(made)
@@ -318,8 +317,9 @@ def test_a_kid_that_would_act_on_a_terminal_is_shown_harmlessly() -> None:
 # Whatever comes -------------------------------------------------------------------------------------------------------
 
 PATHS = paths(GOOD)
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([]) | st.just({})
-FIELDS = [path for path in PATHS if isinstance(path[-1], str)]
+VALUES: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([]) | st.just({})
+)
 
 
 @st.composite
@@ -377,7 +377,8 @@ def fields_are_those_of_the_rules(body: Any) -> bool:
         "type": str, "spec": int, "product": str, "version": str, "sequence": int, "issuedAt": int, "expiresAt": int,
         "keys": list, "artifacts": list,
     }  # fmt: skip
-    key, file = {"kid": str, "alg": str, "spki": str}, {"name": str, "platform": str, "sha256": str, "size": int}
+    key: dict[str, type] = {"kid": str, "alg": str, "spki": str}
+    file: dict[str, type] = {"name": str, "platform": str, "sha256": str, "size": int}
 
     def fits(value: Any, shape: dict[str, type]) -> bool:
         return isinstance(value, dict) and {name: type(item) for name, item in value.items()} == shape

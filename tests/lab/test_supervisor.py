@@ -4,22 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bcd.lab.supervisor import Supervisor, Unit
-
-SECONDS = 20.0
-
-
-def until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+from tests.lab.processes import until
 
 
 def program(path: Path, script: str) -> Path:
@@ -122,6 +112,7 @@ def test_whatever_ends_the_lab_ends_what_it_started(tmp_path: Path) -> None:
 import os, time
 from pathlib import Path
 from bcd.lab.supervisor import Supervisor, Unit
+from tests.lab.processes import until
 here = Path({str(tmp_path)!r})
 Supervisor(Unit(argv=[{str(program(tmp_path / "program", "exec sleep 60"))!r}], environment=dict(os.environ),
     directory=here, slots=here, records=here, log=here / "log")).start()

@@ -1,6 +1,5 @@
 """`bcd lab up`, spoken to from another shell."""
 
-import os
 import queue
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from bcd.core.errors import UsageError
 from bcd.lab.catalogue import OFFERS
 from bcd.lab.control import ControlSocket, ask_to_push
+from tests.lab.processes import nodes_in
 
 SECONDS = 30.0
 
@@ -59,19 +59,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     yield made
     if made.process.poll() is None:
         made.end()
-
-
-def nodes_in(directory: Path) -> list[int]:
-    """The processes that run anything from beneath `directory`."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if os.fsencode(directory / "nodes") in command:
-            found.append(int(entry.name))
-    return found
 
 
 def test_a_release_pushed_from_outside_is_confirmed_and_ending_it_leaves_no_process(lab: Lab) -> None:

@@ -1,12 +1,15 @@
 """Service: whether systemd starts the node, starts the right program, and brings the old one back in a crash loop."""
 
+from collections.abc import Iterator
+from itertools import zip_longest
+
 from bcd.core.links import CURRENT
+from bcd.core.units import ROLLBACK_UNIT, rollback_units
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, warn
 from bcd.doctor.probes import NODE_UNIT, Probes
 
 SERVICE_CHECKS = Registry("service")
 
-ROLLBACK_UNIT = "bcd-rollback.service"
 _BURST = 5
 _INTERVAL_MICROSECONDS = 600 * 1_000_000
 _NO_SYSTEMD = "this machine has no systemd"
@@ -156,6 +159,48 @@ def crash_loop_rollback(see: Probes) -> Result:
             hint="systemctl daemon-reload",
         )
     return ok(f"a crash loop starts {ROLLBACK_UNIT}")
+
+
+@SERVICE_CHECKS.check(
+    "units",
+    "the rollback units are those that this version writes",
+    why="Each update writes them anew where they differ. An old or edited one may bring nothing back in a crash loop.",
+)
+def units(see: Probes) -> Iterator[Result]:
+    """Drift of what lies on the disk from what this version writes."""
+    why = _absent(see)
+    if why is not None or not see.status.current.present:
+        yield skipped(why or "no update has run here yet; the first one writes the units")
+        return
+    version = see.systemd_version
+    files = rollback_units(see.layout, unit=NODE_UNIT, systemd_version=version, directory=see.unit_directory)
+    drifted = False
+    for file in files:
+        found = _text(file.path)
+        if found == file.text:
+            continue
+        drifted = True
+        what = "is missing" if found is None else "differs from what this version writes"
+        yield warn(
+            f"{file.path} {what}, so a crash loop may not be rolled back",
+            _first_difference(found or "", file.text),
+            hint="the next update writes it; until then, look at it before a rollout",
+        )
+    if not drifted:
+        yield ok("the rollback units are those that this version writes", *(file.path for file in files))
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _first_difference(found: str, wanted: str) -> str:
+    pairs = zip_longest(found.splitlines(), wanted.splitlines(), fillvalue="(nothing)")
+    return next((f"there: {one}; to be: {two}" for one, two in pairs if one != two), "only the end of the file differs")
 
 
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}

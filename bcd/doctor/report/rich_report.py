@@ -51,7 +51,8 @@ def _rest(report: Report, *, verbose: bool) -> RenderableType:
         for finding in findings:
             if verbose or finding.level is Level.NOTE:
                 mark = Text(f"  {MARKS[finding.level]}", style=STYLES[finding.level])
-                table.add_row(mark, Text(finding.message))
+                name = finding.id.partition(".")[2]
+                table.add_row(mark, Text.assemble((f"{name}: ", "dim"), finding.message))
     return table
 
 

@@ -230,7 +230,7 @@ SCENARIOS = (
     Scenario(
         name="busy-gateway",
         title="the gateway is busy (429)",
-        proves="A gateway without time is no verdict on the release: the new binary keeps trying.",
+        proves="A busy gateway is no verdict on the release: the new binary keeps trying.",
         play=busy_gateway,
         waits_seconds=_BUSY_SECONDS,
     ),
