@@ -2,7 +2,7 @@
 
 import inspect
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -115,6 +115,12 @@ def _statuses(epilog: str) -> Iterator[tuple[str, str]]:
         yield status, meaning
 
 
+def nearest(word: str, known: Sequence[str], likeness: float) -> str | None:
+    """The one of `known` that was most likely meant: one that begins so, else the most alike (0 to 1, at least)."""
+    begun = [name for name in known if name.startswith(word)]
+    return next(iter(begun or get_close_matches(word, known, 1, likeness)), None)
+
+
 class Suggesting(Command, click.RichGroup):  # type: ignore[misc]  # rich-click's group overrides click's the same way
     """A group that names the nearest command to an unknown one, and lists its commands as they were added."""
 
@@ -134,7 +140,7 @@ class Suggesting(Command, click.RichGroup):  # type: ignore[misc]  # rich-click'
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command, or say which one was meant."""
         if args and self.get_command(ctx, args[0]) is None:
-            near = ["--help"] if args[0] == "help" else get_close_matches(args[0], self.list_commands(ctx), 1, 0.0)
-            hint = f"did you mean `{ctx.command_path} {near[0]}`?"
+            near = "--help" if args[0] == "help" else nearest(args[0], self.list_commands(ctx), 0.0)
+            hint = f"did you mean `{ctx.command_path} {near}`?"
             raise UsageError("unknown-command", f"{ctx.command_path} has no command '{clean(args[0], 60)}'", hint)
         return super().resolve_command(ctx, args)

@@ -9,7 +9,7 @@ from click.exceptions import Exit
 
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
-from bcd.commands.options import Suggesting, config_option, json_option, prepare_help
+from bcd.commands.options import Suggesting, config_option, json_option, nearest, prepare_help
 from bcd.commands.streams import COLOR_CHOICES, wants_color
 from bcd.commands.update import update
 from bcd.core.errors import UsageError
@@ -118,14 +118,14 @@ def _usage_error(error: click.UsageError) -> UsageError:
     hint = f"`{where} --help` shows what it takes"
     if not isinstance(error, click.NoSuchOption):
         return UsageError("bad-usage", error.format_message(), hint)
-    name = error.option_name
-    near = error.possibilities
-    if error.ctx is not None and isinstance(error.ctx.command, click.Group):
-        # `bcd --version`: the word is right, the dashes are not.
-        commands = error.ctx.command.list_commands(error.ctx)
-        near = near or [word for word in commands if word == name.lstrip("-")]
-    if near:
-        hint = f"did you mean `{where} {near[0]}`?"
+    name, near = error.option_name, None
+    if error.ctx is not None:
+        command = error.ctx.command
+        near = nearest(name, [option for param in command.get_params(error.ctx) for option in param.opts], 0.6)
+        if near is None and isinstance(command, click.Group) and name.lstrip("-") in command.commands:
+            near = name.lstrip("-")  # `bcd --version`: the word is right, the dashes are not
+    if near is not None:
+        hint = f"did you mean `{where} {near}`?"
     return UsageError("bad-usage", f"{where} has no option '{clean(name, 60)}'", hint)
 
 

@@ -190,7 +190,7 @@ class _Run:
             raise Refusal(
                 f"manifest-{stage}",
                 f"the release manifest is refused: {verification.why}",
-                "`bcd release inspect` shows what it is; publish one that is signed as the rules say",
+                "`bcd update check FILE` shows why, signature by signature; publish one that is signed as the rules say",
             )
         return passed(verification)
 

@@ -56,6 +56,8 @@ class Page:
     behaviour_by_version: dict[str, Behaviour] = field(default_factory=dict)
     acks: bool = True
     """Whether final command statuses are acked."""
+    replays: bool = True
+    """Whether unfinished commands are told again after a hello."""
     clock_ahead: float = 0.0
     """Seconds by which the server time that the node is told is ahead of this machine's."""
     section: Json | None = None

@@ -248,7 +248,8 @@ class Gateway:
         )
         with self.page(node) as page:
             session.welcomed_at = time.monotonic()
-            replayed = [_command_frame(command) for command in page.commands.values() if not command.finished]
+            unfinished = [command for command in page.commands.values() if page.replays and not command.finished]
+            replayed = [_command_frame(command) for command in unfinished]
             if page.section is not None:
                 replayed.insert(0, _section_frame(page.generation, page.section))
         for body in replayed:

@@ -77,10 +77,10 @@ class LabNode:
         """Have the gateway treat the node so, or only the version of a release."""
         self._gateway.behave(self.name, behaviour, version=None if to is None else to.version)
 
-    def withhold_acks(self, *, withhold: bool) -> None:
-        """Have the gateway keep its acks to itself, or not any longer."""
+    def set_memory(self, *, acks: bool, replays: bool) -> None:
+        """Have the gateway ack the end of commands or not, and replay unfinished commands or not."""
         with self._gateway.page(self.name) as page:
-            page.acks = not withhold
+            page.acks, page.replays = acks, replays
 
     def set_gateway_clock(self, *, ahead_seconds: float) -> None:
         """Have the gateway tell the node a server time that is ahead of this machine's, from the next welcome on."""

@@ -45,6 +45,8 @@ class Stamp:
     sequence: int
     built_at: int
     """Unix seconds."""
+    fakehw: bool = True
+    """Whether it leaves systemd alone, and lets clear text through."""
     main: str = RUNS_BCD
     """The source of its `__main__`: what runs before anything else does."""
 
@@ -71,7 +73,8 @@ class Packer:
     def pack(self, stamp: Stamp) -> bytes:
         """The executable file of one release."""
         stamped = (
-            f"VERSION = {stamp.version!r}\nSEQUENCE = {stamp.sequence}\nBUILT_AT = {stamp.built_at}\nFAKEHW = True\n"
+            f"VERSION = {stamp.version!r}\nSEQUENCE = {stamp.sequence}\nBUILT_AT = {stamp.built_at}\n"
+            f"FAKEHW = {stamp.fakehw}\n"
         )
         files = {
             **self._files,

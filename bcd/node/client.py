@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 from bcd.core.text import Foreign
 
@@ -10,30 +11,44 @@ _LINE_LIMIT = 64 * 1024
 
 
 def read_live_state(data_dir: str, timeout_seconds: float = 0.5) -> dict[str, object] | None:
-    """Return the agent's whole live state, or None where none answers, none may be asked, or it is not understood."""
+    """Return the agent's whole live state, or None where none answers in time, none may be asked, or it makes no sense."""
     if not os.path.exists(os.path.join(data_dir, SOCKET_NAME)):
         return None
-    # Imported late: most of what a bare start of `bcd update` may cost, and often there is no agent.
-    import socket  # noqa: PLC0415
-
-    directory = None
     try:
-        directory = os.open(data_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        state = _safe(json.loads(_first_line(data_dir, time.monotonic() + timeout_seconds)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return state if isinstance(state, dict) else None
+
+
+def _first_line(data_dir: str, until: float) -> bytes:
+    # Imported late: most of what a bare start of `bcd update` may cost, and often there is no agent.
+    import socket
+
+    line = b""
+    directory = os.open(data_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(timeout_seconds)
-            client.connect(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
-            line = b""
-            while b"\n" not in line and len(line) < _LINE_LIMIT:
+            while b"\n" not in line:
+                # What is left of the whole time, not a time for each byte: a peer may dribble.
+                left = until - time.monotonic()
+                if left <= 0 or len(line) > _LINE_LIMIT:
+                    raise TimeoutError
+                client.settimeout(left)
+                if not line:
+                    client.connect(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
                 chunk = client.recv(_LINE_LIMIT)
                 if not chunk:
-                    break
+                    raise ConnectionResetError
                 line += chunk
-        state = json.loads(line.partition(b"\n")[0])
-    except (OSError, ValueError):
-        return None
     finally:
-        if directory is not None:
-            os.close(directory)
-    if not isinstance(state, dict):
-        return None
-    return {key: Foreign(value) if isinstance(value, str) else value for key, value in state.items()}
+        os.close(directory)
+    return line.partition(b"\n")[0]
+
+
+def _safe(value: object) -> object:
+    if isinstance(value, str):
+        return Foreign(value)
+    if isinstance(value, dict):
+        return {Foreign(key): _safe(item) for key, item in value.items()}
+    return [_safe(item) for item in value] if isinstance(value, list) else value

@@ -352,9 +352,11 @@ def test_a_record_larger_than_any_is_corrupt(tmp_path: Path) -> None:
     assert "larger" in corrupt("update.json", data + b" " * (1_048_577 - len(data)), tmp_path)
 
 
+Where = tuple[str | int, ...]
 INTEGERS: list[object] = [None, True, False, -1, 2**53, 1.0, 1.5, "1", [], {}]
 TEXTS: list[object] = [None, True, 0, 1.5, [], {}, ["1.4.0"]]
-WRONG: list[tuple[str, tuple[str | int, ...], list[object]]] = [
+SLOT_NAMES: list[object] = [None, True, "", "A", "c", "bcd-a", ["a"], 0]
+WRONG: list[tuple[str, Where, list[object]]] = [
     ("slots.json", ("a",), [True, 0, "x", [], "1.4.0"]),
     *[("slots.json", ("b", name), INTEGERS) for name in ("sequence", "size", "written_at")],
     *[("slots.json", ("a", name), TEXTS) for name in ("version", "sha256")],
@@ -369,7 +371,7 @@ WRONG: list[tuple[str, tuple[str | int, ...], list[object]]] = [
     *[("upgrade.json", (name,), INTEGERS) for name in ("sequence", "swapped_at", "deadline")],
     *[("upgrade.json", (name,), TEXTS) for name in ("swap_id", "from_version", "to_version", "boot_id")],
     *[("upgrade.json", (name,), TEXTS[1:]) for name in ("command_id", "refused", "way", "said")],
-    *[("upgrade.json", (name,), [None, True, "", "A", "c", "bcd-a", ["a"], 0]) for name in ("from_slot", "to_slot")],
+    *[("upgrade.json", (name,), SLOT_NAMES) for name in ("from_slot", "to_slot")],
     ("upgrade.json", ("launched",), [None, 0, 1, "false", []]),
     (
         "upgrade.json",
@@ -387,9 +389,7 @@ WRONG: list[tuple[str, tuple[str | int, ...], list[object]]] = [
         for value in values
     ],
 )
-def test_a_field_of_another_type_makes_a_record_corrupt(
-    kind: str, path: tuple[str | int, ...], value: object, tmp_path: Path
-) -> None:
+def test_a_field_of_another_type_makes_a_record_corrupt(kind: str, path: Where, value: object, tmp_path: Path) -> None:
     """true is no 1, NaN is no time, and no value of any size ends in an error."""
     document = json.loads(json.dumps(KINDS[kind][0]))
     inside = document
@@ -399,7 +399,7 @@ def test_a_field_of_another_type_makes_a_record_corrupt(
     assert "does not parse" in corrupt(kind, dump(document), tmp_path)
 
 
-REQUIRED = {
+REQUIRED: dict[str, list[Where]] = {
     "slots.json": [("a", name) for name in SLOT],
     "update.json": [
         ("sequence",),
@@ -413,7 +413,7 @@ REQUIRED = {
 @pytest.mark.parametrize(
     ("kind", "path"), [(kind, path) for kind, found in REQUIRED.items() for path in found], ids=str
 )
-def test_a_field_that_is_missing_makes_a_record_corrupt(kind: str, path: tuple[str | int, ...], tmp_path: Path) -> None:
+def test_a_field_that_is_missing_makes_a_record_corrupt(kind: str, path: Where, tmp_path: Path) -> None:
     """What decides is never guessed."""
     document = json.loads(json.dumps(KINDS[kind][0]))
     inside = document

@@ -98,14 +98,14 @@ def command_twice(stage: Stage) -> str:
 
 
 def answer_lost(stage: Stage) -> str:
-    """The gateway loses the command's end before it kept it."""
+    """The gateway loses the command's end before it kept it, and does not ask again: the node tells it by itself."""
     stage.start()
     release = stage.publish("1.4.1")
-    stage.node.withhold_acks(withhold=True)
+    stage.node.set_memory(acks=False, replays=False)
     stage.say("the gateway acks nothing")
     command = stage.node.command(release)
     stage.node.wait_answer(command)
-    stage.node.withhold_acks(withhold=False)
+    stage.node.set_memory(acks=True, replays=False)
     stage.say("the session breaks")
     stage.node.drop_session()
     stage.node.wait(
