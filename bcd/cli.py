@@ -20,8 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from bcd.core.exits import ExitStatus
 
     prepare_streams()
+    status: int = ExitStatus.OK
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()  # what can't be written fails here, where it is told, and not at the end, where nobody asks
     except BcdError as error:
         print_error(error)
         return status_of(error)
@@ -29,11 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         drop_stdout()
-        return ExitStatus.OK
     except Exception as error:  # noqa: BLE001  # the last line: a fault of bcd's own
         from bcd.commands.crash import report_fault
 
         return report_fault(error)
+    return status
 
 
 def entry() -> None:

@@ -3,13 +3,16 @@
 import fcntl
 import json
 import os
+from collections.abc import Callable
 
 import pytest
 
 from bcd.cli import main
 from tests.commands.documents import document
 from tests.commands.node_dir import REASON, Node, failed
-from tests.commands.running import NOBODY, Runner
+from tests.commands.running import NOBODY, Done, Runner
+
+Call = Callable[..., Done]
 
 
 def remembered(node: Node) -> list[str]:
@@ -22,11 +25,11 @@ def two_failed(node: Node) -> Node:
     return node
 
 
-def test_without_versions_all_are_forgotten_and_named(run: Runner, two_failed: Node) -> None:
-    done = run("update", "--clear-failed", "--config", str(two_failed.config))
+def test_without_versions_all_are_forgotten_and_named(call: Call, two_failed: Node) -> None:
+    done = call("update", "--clear-failed", "--config", str(two_failed.config))
     assert done == (0, f"failed versions cleared\n  1.4.1 ({REASON})\n  1.4.2 (it exited at once)\n", "")
     assert remembered(two_failed) == []
-    assert run("update", "--config", str(two_failed.config)).stdout.count("\n") == 2
+    assert call("update", "--config", str(two_failed.config)).stdout.count("\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -40,22 +43,22 @@ def test_without_versions_all_are_forgotten_and_named(run: Runner, two_failed: N
     ids=" ".join,
 )
 def test_a_named_version_is_forgotten_alone_wherever_it_stands(
-    words: list[str], run: Runner, two_failed: Node
+    words: list[str], call: Call, two_failed: Node
 ) -> None:
     """A version after another option is still a version: it must never widen to all of them."""
-    done = run("update", *(word.replace("F", str(two_failed.config)) for word in words))
+    done = call("update", *(word.replace("F", str(two_failed.config)) for word in words))
     assert (done.status, done.stderr) == (0, "")
     assert remembered(two_failed) == ["1.4.1"]
 
 
-def test_several_named_versions_are_forgotten(run: Runner, two_failed: Node) -> None:
-    done = run("update", "--clear-failed", "1.4.1", "1.4.2", "--config", str(two_failed.config))
+def test_several_named_versions_are_forgotten(call: Call, two_failed: Node) -> None:
+    done = call("update", "--clear-failed", "1.4.1", "1.4.2", "--config", str(two_failed.config))
     assert done.status == 0
     assert remembered(two_failed) == []
 
 
-def test_an_unknown_version_is_said_and_the_known_is_forgotten(run: Runner, two_failed: Node) -> None:
-    done = run("update", "--clear-failed", "1.4.1", "9.9.9", "--config", str(two_failed.config))
+def test_an_unknown_version_is_said_and_the_known_is_forgotten(call: Call, two_failed: Node) -> None:
+    done = call("update", "--clear-failed", "1.4.1", "9.9.9", "--config", str(two_failed.config))
     assert done == (
         1,
         f"failed versions cleared\n  1.4.1 ({REASON})\n9.9.9 is not among the failed versions\n",
@@ -65,61 +68,61 @@ def test_an_unknown_version_is_said_and_the_known_is_forgotten(run: Runner, two_
 
 
 @pytest.mark.parametrize("version", ["9.9.9", "", "check", "1.4"])
-def test_a_version_that_did_not_fail_clears_nothing(version: str, run: Runner, two_failed: Node) -> None:
+def test_a_version_that_did_not_fail_clears_nothing(version: str, call: Call, two_failed: Node) -> None:
     """An empty one, as an unset variable gives, is no wish to forget all."""
     before = two_failed.update_json.read_bytes()
-    done = run("update", "--clear-failed", version, "--config", str(two_failed.config))
+    done = call("update", "--clear-failed", version, "--config", str(two_failed.config))
     assert done == (1, f"{version or repr('')} is not among the failed versions\n", "")
     assert two_failed.update_json.read_bytes() == before
 
 
-def test_where_nothing_failed_there_is_nothing_to_clear(run: Runner, node: Node) -> None:
+def test_where_nothing_failed_there_is_nothing_to_clear(call: Call, node: Node) -> None:
     node.write_update([])
     before = node.update_json.read_bytes()
-    assert run("update", "--clear-failed", "--config", str(node.config)) == (0, "no failed versions to clear\n", "")
+    assert call("update", "--clear-failed", "--config", str(node.config)) == (0, "no failed versions to clear\n", "")
     assert node.update_json.read_bytes() == before
 
 
-def test_where_nothing_was_ever_written_nothing_is(run: Runner, node: Node) -> None:
+def test_where_nothing_was_ever_written_nothing_is(call: Call, node: Node) -> None:
     node.unadopted()
     node.records.rmdir()
     before = node.snapshot()
-    assert run("update", "--clear-failed", "--config", str(node.config)) == (0, "no failed versions to clear\n", "")
+    assert call("update", "--clear-failed", "--config", str(node.config)) == (0, "no failed versions to clear\n", "")
     assert node.snapshot() == before
 
 
-def test_floor_confirmed_and_unknown_fields_outlive_it(run: Runner, node: Node) -> None:
+def test_floor_confirmed_and_unknown_fields_outlive_it(call: Call, node: Node) -> None:
     """Only the failures are forgotten; an older release stays refused (the floor never falls)."""
     confirmed = {"version": "1.4.0", "sequence": 14, "at": 5, "swap_id": "ab"}
     document_before = {"format": 1, "sequence": 14, "confirmed": confirmed, "failed": [failed("1.4.1")], "new": [1]}
     node.update_json.write_text(json.dumps(document_before))
-    assert run("update", "--clear-failed", "--config", str(node.config)).status == 0
+    assert call("update", "--clear-failed", "--config", str(node.config)).status == 0
     assert json.loads(node.update_json.read_text()) == {**document_before, "failed": []}
 
 
-def test_what_was_forgotten_stands_in_the_history(run: Runner, two_failed: Node) -> None:
-    run("update", "--clear-failed", "--config", str(two_failed.config))
+def test_what_was_forgotten_stands_in_the_history(call: Call, two_failed: Node) -> None:
+    call("update", "--clear-failed", "--config", str(two_failed.config))
     event = json.loads(two_failed.history.read_text())
     assert (event["event"], event["versions"]) == ("cleared", ["1.4.1", "1.4.2"])
 
 
-def test_the_json_lists_what_was_cleared_and_what_is_unknown(run: Runner, two_failed: Node) -> None:
-    done = run("update", "--clear-failed", "1.4.1", "9.9.9", "--json", "--config", str(two_failed.config))
+def test_the_json_lists_what_was_cleared_and_what_is_unknown(call: Call, two_failed: Node) -> None:
+    done = call("update", "--clear-failed", "1.4.1", "9.9.9", "--json", "--config", str(two_failed.config))
     assert (done.status, done.stderr) == (1, "")
     assert document(done.stdout, "update-clear-failed") == {"format": 1, "cleared": ["1.4.1"], "unknown": ["9.9.9"]}
 
 
-def test_a_broken_record_is_kept_aside_and_said(run: Runner, node: Node) -> None:
+def test_a_broken_record_is_kept_aside_and_said(call: Call, node: Node) -> None:
     """What it remembered is lost, not guessed at; the floor is what the slots are evidence of."""
     node.update_json.write_text("{")
-    done = run("update", "--clear-failed", "--json", "--config", str(node.config))
+    done = call("update", "--clear-failed", "--json", "--config", str(node.config))
     assert document(done.stdout, "update-clear-failed") == {"format": 1, "cleared": [], "unknown": []}
     (aside,) = node.records.glob("update.json.corrupt-*")
     assert aside.read_text() == "{"
     assert done.stderr.startswith(f"bcd: {node.update_json} is broken (")
     assert done.stderr.endswith(f"; kept as {aside}\n")
     assert json.loads(node.update_json.read_text())["sequence"] == 14
-    after = run("update", "--json", "--config", str(node.config))
+    after = call("update", "--json", "--config", str(node.config))
     assert document(after.stdout, "update")["corrupt_aside"] == [str(aside)]
     assert after.status == 0
 
@@ -140,11 +143,11 @@ def test_while_an_update_holds_the_lock_it_is_busy(
     assert node.update_json.read_bytes() == before
 
 
-def test_a_pending_update_is_no_hindrance(run: Runner, node: Node) -> None:
+def test_a_pending_update_is_no_hindrance(call: Call, node: Node) -> None:
     """What failed earlier may be forgotten while another release waits for its welcome."""
     node.write_pending()
     pending = node.pending_json.read_bytes()
-    assert run("update", "--clear-failed", "1.4.1", "--config", str(node.config)).status == 0
+    assert call("update", "--clear-failed", "1.4.1", "--config", str(node.config)).status == 0
     assert (remembered(node), node.pending_json.read_bytes()) == ([], pending)
 
 
@@ -180,9 +183,9 @@ def test_on_a_node_with_a_helper_even_the_owner_of_the_directory_needs_root(run:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is root")
-def test_on_a_node_with_a_helper_root_may(run: Runner, node: Node) -> None:
+def test_on_a_node_with_a_helper_root_may(call: Call, node: Node) -> None:
     node.use_helper()
-    assert run("update", "--clear-failed", "--config", str(node.config)).status == 0
+    assert call("update", "--clear-failed", "--config", str(node.config)).status == 0
     assert remembered(node) == []
 
 

@@ -1,12 +1,15 @@
 """`bcd update history`: newest first, whatever the file holds."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from tests.commands.documents import document
 from tests.commands.node_dir import Node
-from tests.commands.running import NOBODY, Runner
+from tests.commands.running import NOBODY, Done, Runner
+
+Call = Callable[..., Done]
 
 EVENTS = (
     {"at": 1_790_000_000, "event": "prepared", "version": "1.4.1", "sequence": 15},
@@ -18,9 +21,9 @@ EVENTS = (
 )
 
 
-def test_each_event_is_a_line_newest_first(run: Runner, node: Node) -> None:
+def test_each_event_is_a_line_newest_first(call: Call, node: Node) -> None:
     node.write_history(*EVENTS)
-    done = run("update", "history", "--config", str(node.config))
+    done = call("update", "history", "--config", str(node.config))
     assert done == (
         0,
         "2026-09-21 14:20:00Z  cleared         1.4.1, 1.4.0\n"
@@ -33,36 +36,36 @@ def test_each_event_is_a_line_newest_first(run: Runner, node: Node) -> None:
     )
 
 
-def test_the_json_keeps_every_field(run: Runner, node: Node) -> None:
+def test_the_json_keeps_every_field(call: Call, node: Node) -> None:
     node.write_history(*EVENTS)
-    done = run("update", "history", "--json", "--config", str(node.config))
+    done = call("update", "history", "--json", "--config", str(node.config))
     assert (done.status, done.stderr) == (0, "")
     assert document(done.stdout, "update-history")["events"] == list(reversed(EVENTS))
 
 
-def test_what_was_rotated_away_follows(run: Runner, node: Node) -> None:
+def test_what_was_rotated_away_follows(call: Call, node: Node) -> None:
     node.write_history(EVENTS[0])
     node.history.rename(f"{node.history}.1")
     node.write_history(EVENTS[1])
-    done = run("update", "history", "--config", str(node.config))
+    done = call("update", "history", "--config", str(node.config))
     assert [line.split()[2] for line in done.stdout.splitlines()] == ["swapped", "prepared"]
 
 
 @pytest.mark.parametrize(("count", "lines"), [("1", 1), ("3", 3), ("99999999999999999999999", 6)])
-def test_n_is_how_many_at_most(count: str, lines: int, run: Runner, node: Node) -> None:
+def test_n_is_how_many_at_most(count: str, lines: int, call: Call, node: Node) -> None:
     node.write_history(*EVENTS)
-    done = run("update", "history", "-n", count, "--config", str(node.config))
+    done = call("update", "history", "-n", count, "--config", str(node.config))
     assert (done.status, done.stdout.count("\n")) == (0, lines)
 
 
-def test_twenty_are_shown_where_nobody_says_how_many(run: Runner, node: Node) -> None:
+def test_twenty_are_shown_where_nobody_says_how_many(call: Call, node: Node) -> None:
     node.write_history(*[EVENTS[0]] * 25)
-    assert run("update", "history", "--config", str(node.config)).stdout.count("\n") == 20
+    assert call("update", "history", "--config", str(node.config)).stdout.count("\n") == 20
 
 
-def test_where_nothing_happened_it_says_so(run: Runner, node: Node) -> None:
-    assert run("update", "history", "--config", str(node.config)) == (0, "nothing happened here yet\n", "")
-    done = run("update", "history", "--json", "--config", str(node.config))
+def test_where_nothing_happened_it_says_so(call: Call, node: Node) -> None:
+    assert call("update", "history", "--config", str(node.config)) == (0, "nothing happened here yet\n", "")
+    done = call("update", "history", "--json", "--config", str(node.config))
     assert document(done.stdout, "update-history") == {"format": 1, "events": []}
 
 
@@ -81,10 +84,10 @@ def test_where_nothing_happened_it_says_so(run: Runner, node: Node) -> None:
     ],
     ids=lambda line: repr(line[:12]),
 )
-def test_a_torn_line_is_passed_over(line: bytes, run: Runner, node: Node) -> None:
+def test_a_torn_line_is_passed_over(line: bytes, call: Call, node: Node) -> None:
     good = json.dumps(EVENTS[0]).encode()
     node.history.write_bytes(good + b"\n" + line + b"\n" + good + b"\n")
-    done = run("update", "history", "--json", "--config", str(node.config))
+    done = call("update", "history", "--json", "--config", str(node.config))
     assert (done.status, len(document(done.stdout, "update-history")["events"])) == (0, 2)
 
 
@@ -102,10 +105,10 @@ def test_a_torn_line_is_passed_over(line: bytes, run: Runner, node: Node) -> Non
     ids=str,
 )
 def test_an_event_of_another_shape_is_shown_as_far_as_it_goes(
-    event: dict[str, object], line: str, run: Runner, node: Node
+    event: dict[str, object], line: str, call: Call, node: Node
 ) -> None:
     node.write_history(event)
-    assert run("update", "history", "--config", str(node.config)) == (0, f"{line}\n", "")
+    assert call("update", "history", "--config", str(node.config)) == (0, f"{line}\n", "")
 
 
 def test_a_history_that_may_not_be_read_is_not_an_empty_one(run: Runner, node: Node) -> None:

@@ -31,7 +31,7 @@ def words(name: str, node: Node) -> list[str]:
     return [word if word != "F" else str(node.config) for word in {**COMMANDS, **REFUSED}[name]]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
+@pytest.mark.parametrize("name", ["update", "clear", "help", "check", "unknown"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_changes_no_status(closed: str, name: str, run: Runner, node: Node) -> None:
     """What can still be said is said."""
@@ -57,7 +57,7 @@ def test_a_full_disk_behind_stdout_is_said_and_is_no_fault_of_bcd(name: str, run
     assert "No space left on device" in done.stderr
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
+@pytest.mark.parametrize("name", ["update", "check", "unknown", "bad config"])
 def test_a_full_disk_behind_stderr_changes_no_status(name: str, run: Runner, node: Node) -> None:
     done = run.shell("$BCD 2> /dev/full", *words(name, node))
     assert done.status == STATUS.get(name, 0)
@@ -87,7 +87,7 @@ def test_a_reader_that_went_away_hides_no_bad_status(name: str, run: Runner, nod
     assert done.status == STATUS[name]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
+@pytest.mark.parametrize("name", ["update", "help", "check", "unknown"])
 @pytest.mark.parametrize(
     "env",
     [

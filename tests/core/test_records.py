@@ -196,7 +196,8 @@ def test_slots_survive_their_bytes(record: SlotsRecord) -> None:
     st.builds(
         UpdateRecord,
         sequence=NUMBER,
-        confirmed=st.none() | st.builds(Confirmed, version=TEXT, sequence=NUMBER, at=NUMBER, swap_id=TEXT),
+        confirmed=st.none()
+        | st.builds(Confirmed, version=TEXT, sequence=NUMBER, at=NUMBER, swap_id=TEXT, extra=UNKNOWN),
         failed=st.lists(FAILED_RECORDS, max_size=3).map(tuple),
         extra=UNKNOWN,
     )
