@@ -5,6 +5,7 @@ An operator's script asks `bcd update` on a thousand machines, so it may cost at
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -67,10 +68,10 @@ def _node(home: Path) -> Path:
         (slots / f"bcd-{slot}").write_bytes(b"#!/bin/sh\n")
     (slots / "current").symlink_to("bcd-b")
     (slots / "previous").symlink_to("bcd-a")
-    entry = '{"version":"1.4.%d","sequence":1%d,"sha256":"%064d","size":10,"written_at":1790000000}'
-    (slots / "slots.json").write_text('{"format":1,"a":%s,"b":%s}' % (entry % (0, 4, 0), entry % (1, 5, 0)))
-    failed = '{"version":"1.4.2","sequence":16,"reason":"bcd 1.4.2 was not welcomed","at":1790000000}'
-    (records / "update.json").write_text('{"format":1,"sequence":15,"confirmed":null,"failed":[%s]}' % failed)
+    entry = {"version": "1.4.0", "sequence": 14, "sha256": "0" * 64, "size": 10, "written_at": 1790000000}
+    (slots / "slots.json").write_text(json.dumps({"format": 1, "a": entry, "b": {**entry, "version": "1.4.1"}}))
+    failed = {"version": "1.4.2", "sequence": 16, "reason": "bcd 1.4.2 was not welcomed", "at": 1790000000}
+    (records / "update.json").write_text(json.dumps({"format": 1, "sequence": 15, "failed": [failed]}))
     pin = f"sha256/{'A' * 43}="
     config = home / "config.toml"
     config.write_text(

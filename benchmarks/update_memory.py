@@ -80,7 +80,9 @@ def _padded(binary: bytes) -> bytes:
 def _pid(entrypoint: Path) -> int:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        found = subprocess.run(["pgrep", "-f", f"{entrypoint} node"], capture_output=True, text=True, check=False).stdout
+        found = subprocess.run(
+            ["pgrep", "-f", f"{entrypoint} node"], capture_output=True, text=True, check=False
+        ).stdout
         for pid in found.split():
             if "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe")):
                 return int(pid)

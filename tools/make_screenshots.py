@@ -26,18 +26,40 @@ FOLDER = Path(__file__).parent.parent / "screenshots"
 _DARK = TerminalTheme(
     (22, 24, 29),
     (214, 217, 222),
-    [(22, 24, 29), (244, 108, 108), (126, 200, 128), (236, 190, 98), (108, 164, 240), (203, 140, 232), (98, 198, 206)]
-    + [(190, 194, 200)],
-    [(118, 124, 134), (255, 138, 138), (150, 220, 150), (250, 208, 120), (138, 186, 255), (220, 166, 248)]
-    + [(126, 218, 226), (255, 255, 255)],
+    [
+        (22, 24, 29),
+        (244, 108, 108),
+        (126, 200, 128),
+        (236, 190, 98),
+        (108, 164, 240),
+        (203, 140, 232),
+        (98, 198, 206),
+        (190, 194, 200),
+    ],
+    [
+        (118, 124, 134),
+        (255, 138, 138),
+        (150, 220, 150),
+        (250, 208, 120),
+        (138, 186, 255),
+        (220, 166, 248),
+        (126, 218, 226),
+        (255, 255, 255),
+    ],
 )
 _LIGHT = TerminalTheme(
     (252, 252, 250),
     (34, 36, 40),
-    [(34, 36, 40), (178, 28, 36), (24, 112, 44), (134, 86, 0), (24, 84, 176), (122, 46, 150), (0, 104, 116)]
-    + [(90, 94, 100)],
-    [(96, 100, 108), (178, 28, 36), (24, 112, 44), (134, 86, 0), (24, 84, 176), (122, 46, 150), (0, 104, 116)]
-    + [(0, 0, 0)],
+    [
+        (34, 36, 40),
+        (178, 28, 36),
+        (24, 112, 44),
+        (134, 86, 0),
+        (24, 84, 176),
+        (122, 46, 150),
+        (0, 104, 116),
+        (90, 94, 100),
+    ],
 )
 _FIRA_CODE_ASPECT = 1200 / 1950
 """Advance over em of the font: a renderer without `textLength` would clip the last columns otherwise."""
@@ -116,9 +138,8 @@ def _node_pictures(world: World) -> None:
 
 
 def _bcd(node: LabNode, *words: str) -> list[str]:
-    return [str(node.root.entrypoint), *words, "--config", str(node.root.config), "--color", "always"] + (
-        ["--format", "rich"] if words[0] == "doctor" else []
-    )
+    form = ["--format", "rich"] if words[0] == "doctor" else []
+    return [str(node.root.entrypoint), *words, "--config", str(node.root.config), "--color", "always", *form]
 
 
 def _says(node: LabNode, word: str) -> bool:

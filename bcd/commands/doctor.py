@@ -79,7 +79,9 @@ def examine(
     return exit_status(report, strict=strict)
 
 
-def watch(config_path: str, checks: Sequence[Check], *, timeout_seconds: float, verbose: bool, color: bool) -> ExitStatus:
+def watch(
+    config_path: str, checks: Sequence[Check], *, timeout_seconds: float, verbose: bool, color: bool
+) -> ExitStatus:
     """A live view until Ctrl-C, which ends it well."""
     from rich.live import Live
 
@@ -87,7 +89,9 @@ def watch(config_path: str, checks: Sequence[Check], *, timeout_seconds: float, 
 
     with _stopping() as stop, Live(console=_console(color=color), auto_refresh=False, screen=False) as live:
         while not stop.is_set():
-            report = run_checks(checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, stop=stop)
+            report = run_checks(
+                checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, stop=stop
+            )
             if report.complete:
                 live.update(rich_report(report, verbose=verbose), refresh=True)
             stop.wait(_WATCH_SECONDS)
@@ -134,7 +138,11 @@ def _until(
     while True:
         attempts += 1
         report = run_checks(
-            checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, told=progress.told, stop=stop
+            checks,
+            _probes(config_path, timeout_seconds),
+            timeout_seconds=timeout_seconds,
+            told=progress.told,
+            stop=stop,
         )
         progress.clear()
         waited = time.monotonic() - started
@@ -161,7 +169,13 @@ def _console(*, color: bool) -> "Console":
     from rich.console import Console
 
     return Console(
-        file=sys.stdout, force_terminal=color, no_color=not color, highlight=False, markup=False, emoji=False, soft_wrap=False
+        file=sys.stdout,
+        force_terminal=color,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
     )
 
 

@@ -64,9 +64,7 @@ def doctor(
     if watch:
         if not terminal:
             raise UsageError("no-terminal", "--watch needs a terminal", "bcd doctor --json, or --wait SPAN")
-        return work.watch(
-            config_path, checks, timeout_seconds=timeout_seconds, verbose=verbose, color=colored
-        )
+        return work.watch(config_path, checks, timeout_seconds=timeout_seconds, verbose=verbose, color=colored)
     chosen = "json" if as_json else form or ("rich" if terminal else "plain")
     return work.examine(
         config_path,

@@ -30,7 +30,11 @@ def ask_version(program: str) -> str | None:
     """Ask a program that the service would start anyway for its version; None where it gives no good answer."""
     try:
         ran = subprocess.run(  # noqa: S603  # an absolute path that this node starts as its own binary
-            [program, "version", "--json"], capture_output=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL
+            [program, "version", "--json"],
+            capture_output=True,
+            timeout=_ASK_SECONDS,
+            check=True,
+            stdin=subprocess.DEVNULL,
         )
         version = json.loads(ran.stdout)["version"]
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):

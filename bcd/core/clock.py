@@ -1,4 +1,4 @@
-"""Time as an argument. Three readings, for three purposes:
+"""Time as an argument: three readings, for three purposes.
 
 wall        Unix seconds: what records carry, what an expiry is compared with. May step at any moment.
 boottime    CLOCK_BOOTTIME seconds: never steps, counts suspended time. What is left of a deadline within one boot.

@@ -18,9 +18,11 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
     """Temporary files of ours, and staged ones older than 7 days. Only what nobody is writing: no swap is under way."""
     found = []
     for directory in sorted({layout.slots_dir, layout.records_dir}):
-        for name in _names(directory):
-            if name.endswith(".tmp") and name.startswith((".", "bcd-")):
-                found.append(os.path.join(directory, name))
+        found += [
+            os.path.join(directory, name)
+            for name in _names(directory)
+            if name.endswith(".tmp") and name.startswith((".", "bcd-"))
+        ]
     for name in _names(layout.staging):
         path = os.path.join(layout.staging, name)
         if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:

@@ -332,7 +332,7 @@ class Manager:
         try:
             self._go_back(pending, way="late-start", said=None)
         except HostError as error:
-            _log.error("the rollback did not happen: %s", error.message)  # noqa: TRY400  # no traceback for people
+            _log.error("the rollback did not happen: %s", error.message)  # no traceback for people
             return Settled(outcome=Outcome.ROLL_BACK, pending=pending, stayed=error)
         return Settled(outcome=Outcome.ROLL_BACK, pending=pending, restart=True)
 

@@ -21,6 +21,9 @@ FAILED_LIMIT = 32
 RECORD_LIMIT_BYTES = 1_048_576
 Json = dict[str, object]
 
+_NOTHING: Json = {}
+"""No unknown fields; shared, and never changed."""
+
 
 class SlotRecord(NamedTuple):
     """What a slot's file is."""
@@ -33,7 +36,7 @@ class SlotRecord(NamedTuple):
     """Bytes."""
     written_at: int
     """Unix seconds."""
-    extra: Json = {}
+    extra: Json = _NOTHING
 
 
 class SlotsRecord(NamedTuple):
@@ -41,7 +44,7 @@ class SlotsRecord(NamedTuple):
 
     a: SlotRecord | None = None
     b: SlotRecord | None = None
-    extra: Json = {}
+    extra: Json = _NOTHING
 
     def of(self, slot: Slot) -> SlotRecord | None:
         """The record of a slot, None where there is none."""
@@ -60,7 +63,7 @@ class Confirmed(NamedTuple):
     at: int
     """Unix seconds."""
     swap_id: str
-    extra: Json = {}
+    extra: Json = _NOTHING
 
 
 class Failed(NamedTuple):
@@ -71,7 +74,7 @@ class Failed(NamedTuple):
     reason: str
     at: int
     """Unix seconds."""
-    extra: Json = {}
+    extra: Json = _NOTHING
 
 
 class UpdateRecord(NamedTuple):
@@ -82,7 +85,7 @@ class UpdateRecord(NamedTuple):
     confirmed: Confirmed | None = None
     failed: tuple[Failed, ...] = ()
     """Oldest first."""
-    extra: Json = {}
+    extra: Json = _NOTHING
 
     def with_failed(self, entry: Failed) -> "UpdateRecord":
         """The same with `entry` last, in place of an older one of its version; the oldest past 32 dropped."""
@@ -115,7 +118,7 @@ class PendingRecord(NamedTuple):
     """How bcd itself went back: `deadline`, `late-start` or `exec`. The crash loop's script writes nothing."""
     said: str | None = None
     """The error of a failed exec."""
-    extra: Json = {}
+    extra: Json = _NOTHING
 
 
 T = TypeVar("T")

@@ -68,5 +68,7 @@ def remove_leftover(path: str) -> None:
         os.rmdir(path)
     except OSError as error:
         raise HostError(
-            "io-error", f"{path} is a directory with content, where bcd writes a file", f"look into it and remove {path}"
+            "io-error",
+            f"{path} is a directory with content, where bcd writes a file",
+            f"look into it and remove {path}",
         ) from error

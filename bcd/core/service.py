@@ -154,7 +154,9 @@ def _program(shown: str) -> str | None:
 
 def _is_same(program: str, entrypoint: str) -> bool:
     # Directories may be reached by two names (/bin and /usr/bin); the last component must be this very link.
-    one, other = (os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in (program, entrypoint))
+    one, other = (
+        os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in (program, entrypoint)
+    )
     return one == other
 
 

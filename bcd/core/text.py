@@ -5,6 +5,8 @@ the clipboard of whoever looks, hides lines or forges a prompt. `Foreign` is mad
 prints it prints the clean form, and only JSON, which escapes, asks for `raw`.
 """
 
+from typing import Self
+
 LIMIT = 2_000
 """Characters of a foreign text that are shown; a record of 10 kB must not scroll the rest away."""
 
@@ -32,7 +34,8 @@ class Foreign(str):
     __slots__ = ("raw",)
     raw: str
 
-    def __new__(cls, raw: str) -> "Foreign":
+    def __new__(cls, raw: str) -> Self:
+        """Keep `raw`, be its clean form."""
         made = super().__new__(cls, clean(raw))
         made.raw = raw
         return made

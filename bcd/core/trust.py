@@ -81,9 +81,7 @@ def verify_manifest(data: bytes, pins: Collection[str], threshold: int) -> Verif
         stage, why = "signatures", f"{counted} of the {threshold} signatures needed from pinned keys"
     elif not _is_canonical(envelope):
         stage, why = "canonical", "the body is not its canonical JSON, byte for byte"
-    return Verification(
-        refused_at=stage, why=why, signatures=verdicts, threshold=threshold, parsed=envelope.manifest
-    )
+    return Verification(refused_at=stage, why=why, signatures=verdicts, threshold=threshold, parsed=envelope.manifest)
 
 
 def require_manifest(data: bytes, pins: Collection[str], threshold: int) -> Manifest:
@@ -109,7 +107,9 @@ def _count(envelope: Envelope, pins: frozenset[str]) -> tuple[SignatureVerdict, 
         verdicts.append(SignatureVerdict(kid=clean(signature.kid, 64), pin=pin, why=why))
     unread = len(envelope.signatures) - SIGNATURES_READ
     if unread > 0:
-        verdicts.append(SignatureVerdict(kid="", pin=None, why=f"{unread} more past the first {SIGNATURES_READ} unread"))
+        verdicts.append(
+            SignatureVerdict(kid="", pin=None, why=f"{unread} more past the first {SIGNATURES_READ} unread")
+        )
     return tuple(verdicts)
 
 

@@ -101,7 +101,9 @@ def _reports(report: Report) -> Iterator[Member]:
 def _collected(probes: Probes) -> Iterator[Member]:
     yield _told("environment.json", "the environment of this command", lambda: _json(_environment(probes)))
     yield _told("config.json", probes.config_path, lambda: redact_toml(_read(probes.config_path)))
-    yield _told("status.json", "bcd update --json", lambda: _json(redact_value(status_json(probes.status, probes.live))))
+    yield _told(
+        "status.json", "bcd update --json", lambda: _json(redact_value(status_json(probes.status, probes.live)))
+    )
     try:
         layout = probes.layout
     except CannotTell as error:

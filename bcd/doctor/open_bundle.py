@@ -40,7 +40,9 @@ def open_bundle(path: str) -> Opened:
             report = _report(_object(_member(archive, REPORT)))
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         what = getattr(error, "strerror", None) or f"it is no bundle of bcd doctor ({clean(str(error), 100)})"
-        raise UsageError("unreadable-bundle", f"{clean(path)}: {what}", "make one with `bcd doctor bundle FILE`") from error
+        raise UsageError(
+            "unreadable-bundle", f"{clean(path)}: {what}", "make one with `bcd doctor bundle FILE`"
+        ) from error
     return Opened(
         report=report,
         members=tuple(_row(entry, "source") for entry in _list(contents, "members")),

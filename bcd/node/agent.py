@@ -88,9 +88,7 @@ class Agent:
         self._updater = (
             None
             if manager is None
-            else Updater(
-                manager=manager, fetcher=fetcher, live=self._live, reporter=self, server_time=self._server_now
-            )
+            else Updater(manager=manager, fetcher=fetcher, live=self._live, reporter=self, server_time=self._server_now)
         )
 
     async def run(self) -> Ending:
@@ -227,7 +225,7 @@ class Agent:
             confirmed = await in_thread(manager.confirm)
         except BcdError as error:
             # Not written is not confirmed. The deadline goes on; so does trying.
-            _log.error("the welcome could not be confirmed: %s", error.message)  # noqa: TRY400
+            _log.error("the welcome could not be confirmed: %s", error.message)
             self._start(self._confirm_later(manager))
             return
         self._pending = None
@@ -258,7 +256,7 @@ class Agent:
             try:
                 moved = await in_thread(lambda: manager.rollback(way="deadline"))
             except BcdError as error:
-                _log.error("the rollback did not happen: %s", error.message)  # noqa: TRY400
+                _log.error("the rollback did not happen: %s", error.message)
                 self._live.update(error=error.message)
                 await asyncio.sleep(_ROLL_BACK_AGAIN_SECONDS)
                 continue
@@ -277,7 +275,9 @@ class Agent:
             _log.error("%s", settled.failed.reason)
             self._live.update(error=settled.failed.reason)
         if settled.outcome is Outcome.INTERRUPTED and settled.pending is not None:
-            _log.warning("the update to %s was cut off before it ran; it may be tried again", settled.pending.to_version)
+            _log.warning(
+                "the update to %s was cut off before it ran; it may be tried again", settled.pending.to_version
+            )
         if not _waits(settled):
             self._resolve()
 

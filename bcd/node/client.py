@@ -23,7 +23,7 @@ def read_live_state(data_dir: str, timeout_seconds: float = 0.5) -> dict[str, ob
 
 def _first_line(data_dir: str, until: float) -> bytes:
     # Imported late: most of what a bare start of `bcd update` may cost, and often there is no agent.
-    import socket
+    import socket  # noqa: PLC0415
 
     line = b""
     directory = os.open(data_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -48,9 +48,7 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     while True:
         settled = None if manager is None else _settle(manager)
         if settled is None or not settled.restart:
-            agent = Agent(
-                role=role, config=config, build=build, manager=manager, settled=settled, fetcher=fetcher
-            )
+            agent = Agent(role=role, config=config, build=build, manager=manager, settled=settled, fetcher=fetcher)
             if _run(agent) is Ending.STOPPED:
                 _log.info("stopped")
                 return ExitStatus.OK
@@ -90,7 +88,7 @@ def _settle(manager: Manager) -> Settled | None:
         if error.code == "slots-broken":
             raise
         # A disk that can't be written is a reason not to update, and none not to run (field report 35).
-        _log.error("updates are off for now: %s (%s)", error.message, error.code)  # noqa: TRY400
+        _log.error("updates are off for now: %s (%s)", error.message, error.code)
         return None
 
 
@@ -105,7 +103,7 @@ def _become(entrypoint: str, manager: Manager | None) -> None:
             manager.rollback(way="exec", said=said)
         except BcdError as failure:
             # As long as `current` names what can't be started, an agent here would confirm it by its own welcome.
-            _log.error("the rollback did not happen: %s", failure.message)  # noqa: TRY400
+            _log.error("the rollback did not happen: %s", failure.message)
             time.sleep(_AGAIN_SECONDS)
         else:
             return

@@ -25,8 +25,8 @@ from bcd.core.section import named_version
 from bcd.core.space import check_room
 from bcd.core.staging import held_bytes
 from bcd.core.text import clean
-from bcd.node.backoff import Backoff
 from bcd.node.background import in_thread
+from bcd.node.backoff import Backoff
 from bcd.node.live import LiveState
 
 _LOOK_AGAIN_SECONDS = 2.0

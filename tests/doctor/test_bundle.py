@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from bcd.core.errors import UsageError
 from bcd.doctor.bundle import write_bundle
 from bcd.doctor.check import Check, fail
@@ -44,7 +45,7 @@ def _node(home: Path) -> Path:
     (slots / "current").symlink_to("bcd-a")
     config = home / "config.toml"
     config.write_text(
-        f'# the old password was {SECRETS["comment"]}\n'
+        f"# the old password was {SECRETS['comment']}\n"
         f'[node]\ndata_dir = "{home / "var"}"\n'
         f'gateway = "wss://node:{SECRETS["gateway"]}@gateway.example.com/v1/node?token={SECRETS["query"]}"\n'
         f'[update]\nrelease_pins = "{PIN}"\nrelease_threshold = 1\n'

@@ -107,7 +107,10 @@ def rollback_for_nothing(place: Place) -> Seen:
     pending = {"from_slot": "a", "to_slot": "b", "state": "swapped"}
     (records / "upgrade.json").write_text(json.dumps(pending, separators=(",", ":")))
     ran = subprocess.run(
-        ["sh", str(script), str(node.root.slots), str(records), "bcd.service"], capture_output=True, text=True, check=False
+        ["sh", str(script), str(node.root.slots), str(records), "bcd.service"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     (records / "upgrade.json").unlink()
     return {"before": before["links"], "after": place.update()["links"], "said": ran.stderr, "status": ran.returncode}

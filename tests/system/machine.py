@@ -76,9 +76,13 @@ def _running(root: Path, log: Path) -> Iterator[Machine]:
     try:
         machine = Machine(root, _leader(nspawn.pid))
         deadline = time.monotonic() + _BOOT_SECONDS
-        while "running" not in (said := machine.run("systemctl", "is-system-running").stdout) and "degraded" not in said:
+        while (
+            "running" not in (said := machine.run("systemctl", "is-system-running").stdout) and "degraded" not in said
+        ):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the machine did not boot ({said.strip()}):\n{log.read_text(errors='replace')[-2000:]}")
+                raise TimeoutError(
+                    f"the machine did not boot ({said.strip()}):\n{log.read_text(errors='replace')[-2000:]}"
+                )
             time.sleep(0.2)
         yield machine
     finally:

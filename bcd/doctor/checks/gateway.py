@@ -115,7 +115,9 @@ def clock(see: Probes) -> Result:
     if abs(apart) > _CLOCK_SECONDS:
         where = "ahead of" if apart > 0 else "behind"
         return warn(
-            f"this clock is {abs(apart):.0f} s {where} the gateway's", evidence, hint="timedatectl status; mend the time source"
+            f"this clock is {abs(apart):.0f} s {where} the gateway's",
+            evidence,
+            hint="timedatectl status; mend the time source",
         )
     return ok(f"this clock is within {max(1, round(abs(apart)))} s of the gateway's", evidence)
 

@@ -63,4 +63,8 @@ def platform(see: Probes) -> Result:
     """What this machine is, as manifests name it."""
     del see
     name = this_platform()
-    return ok(f"this is {name}") if name in _SUPPORTED else note(f"this is {name}: make sure that releases have a file for it")
+    return (
+        ok(f"this is {name}")
+        if name in _SUPPORTED
+        else note(f"this is {name}: make sure that releases have a file for it")
+    )

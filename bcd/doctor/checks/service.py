@@ -33,7 +33,9 @@ def _absent(see: Probes) -> str | None:
 def manager(see: Probes) -> Result:
     """No systemd is a note, not a failure."""
     if not see.has_systemd:
-        return note("no systemd here: a crash-looping update is not rolled back by itself", f"{see.systemd_directory}: missing")
+        return note(
+            "no systemd here: a crash-looping update is not rolled back by itself", f"{see.systemd_directory}: missing"
+        )
     why = _absent(see)
     if why is not None:
         return note(f"systemd runs here and does not start bcd: {why}")

@@ -180,7 +180,9 @@ def runs(see: Probes) -> Result:
     except PermissionError:
         if os.access(path, os.R_OK):
             return fail(
-                f"{path} can't be executed", f"{path}: {_what_is(path)}", hint=f"chmod 0755 {path}, unless noexec is meant"
+                f"{path} can't be executed",
+                f"{path}: {_what_is(path)}",
+                hint=f"chmod 0755 {path}, unless noexec is meant",
             )
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -278,7 +280,9 @@ def leftovers(see: Probes) -> Result:
     found = stale_files(layout, see.clock)
     if found:
         return note(
-            f"{len(found)} files were left behind by an update that was cut off", *found, hint="restart the agent, which removes them"
+            f"{len(found)} files were left behind by an update that was cut off",
+            *found,
+            hint="restart the agent, which removes them",
         )
     return ok("nothing was left behind")
 
@@ -293,7 +297,9 @@ def mount(see: Probes) -> Result:
     try:
         refuse_unwritable_mount(Path(see.layout.slots_dir), executable=True)
     except HostError as error:
-        return fail(f"updates are refused: {error.message}", f"mount: {mount_of(Path(see.layout.slots_dir))}", hint=error.hint)
+        return fail(
+            f"updates are refused: {error.message}", f"mount: {mount_of(Path(see.layout.slots_dir))}", hint=error.hint
+        )
     return ok("the slots' file system can be written and executed from")
 
 

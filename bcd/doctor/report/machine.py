@@ -2,7 +2,7 @@
 
 import json
 from typing import Literal, TypedDict
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from bcd.doctor.finding import Level, Report
 from bcd.doctor.report.words import by_category
@@ -71,10 +71,10 @@ def json_text(report: Report) -> str:
 
 def junit_text(report: Report, *, strict: bool) -> str:
     """JUnit XML: a suite a category, a case a finding. What could not be told is an error, not a failure."""
-    root = ElementTree.Element("testsuites", name="bcd doctor", time=f"{report.seconds:.3f}")
+    root = ET.Element("testsuites", name="bcd doctor", time=f"{report.seconds:.3f}")
     failing = {Level.FAIL, Level.WARN} if strict else {Level.FAIL}
     for category, findings in by_category(report):
-        suite = ElementTree.SubElement(
+        suite = ET.SubElement(
             root,
             "testsuite",
             name=category,
@@ -84,18 +84,18 @@ def junit_text(report: Report, *, strict: bool) -> str:
             skipped=str(sum(1 for f in findings if f.level is Level.SKIPPED)),
         )
         for finding in findings:
-            case = ElementTree.SubElement(suite, "testcase", classname=category, name=finding.id)
+            case = ET.SubElement(suite, "testcase", classname=category, name=finding.id)
             text = "\n".join([finding.message, *finding.evidence, finding.hint]).strip()
             if finding.level in failing:
-                ElementTree.SubElement(case, "failure", message=finding.message, type=finding.level.value).text = text
+                ET.SubElement(case, "failure", message=finding.message, type=finding.level.value).text = text
             elif finding.level is Level.UNKNOWN:
-                ElementTree.SubElement(case, "error", message=finding.message, type="unknown").text = text
+                ET.SubElement(case, "error", message=finding.message, type="unknown").text = text
             elif finding.level is Level.SKIPPED:
-                ElementTree.SubElement(case, "skipped", message=finding.message)
+                ET.SubElement(case, "skipped", message=finding.message)
             else:
-                ElementTree.SubElement(case, "system-out").text = f"{finding.level.value}: {text}"
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False)
+                ET.SubElement(case, "system-out").text = f"{finding.level.value}: {text}"
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=False)
 
 
 def prometheus_text(report: Report) -> str:
