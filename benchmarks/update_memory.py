@@ -37,6 +37,7 @@ def _measure(world: World) -> int:
     )
     node = world.node("bench")
     node.supervisor.start()
+    node.wait_welcome("1.4.0")
     pid = _pid(node.root.entrypoint)
     idle = _peak_mib(pid)
     started = time.monotonic()

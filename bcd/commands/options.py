@@ -1,6 +1,7 @@
 """What the commands' parts of the command line share: options, exit statuses, groups that suggest, and help that reads."""
 
 import inspect
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -27,6 +28,7 @@ MEANINGS = {
     ExitStatus.INTERRUPTED: "interrupted",
 }
 _EPILOG = "Exit status: "
+_FILLING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
 _WIDTHS = (60, 100)
 """Help is drawn so wide at least, since a narrower table would cut its words, and at most."""
 
@@ -89,7 +91,8 @@ class Command(click.RichCommand):
 
     def get_help(self, ctx: click.Context) -> str:
         """The help, without the blanks that fill each line up."""
-        return "\n".join(line.rstrip() for line in super().get_help(ctx).splitlines()).strip("\n")
+        lines = super().get_help(ctx).splitlines()
+        return "\n".join(_FILLING.sub(lambda found: found[0].replace(" ", ""), line) for line in lines).strip("\n")
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         """Write the description; what follows a backspace stays in its lines."""
