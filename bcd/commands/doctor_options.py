@@ -16,13 +16,14 @@ _EXITS = (
     "4 nothing fails and something could not be told; 124 --wait timed out; 130 interrupted."
 )
 _FORMATS = ("rich", "plain", "json", "junit", "prometheus")
+_FORMAT_HELP = "rich (on a terminal), plain (elsewhere), json, junit or prometheus."
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
 
 
 @click.group(cls=Suggesting, invoke_without_command=True, epilog=_EXITS)
 @config_option
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="rich on a terminal, plain otherwise.")
+@click.option("--format", "form", metavar="FORMAT", type=click.Choice(_FORMATS), help=_FORMAT_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Not the checks whose id matches; may be repeated.")
@@ -96,7 +97,7 @@ def bundle(file: str, config_path: str, offline: bool, timeout: str) -> int:  # 
 
 @doctor.command("open", epilog=_EXITS)
 @click.argument("file", metavar="FILE.tar.gz")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="rich on a terminal, plain otherwise.")
+@click.option("--format", "form", metavar="FORMAT", type=click.Choice(_FORMATS), help=_FORMAT_HELP)
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding, and what the bundle holds.")
 @color_option
 def open_(file: str, form: str | None, verbose: bool, color: str) -> int:  # noqa: FBT001

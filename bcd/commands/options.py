@@ -91,8 +91,10 @@ class Command(click.RichCommand):
 
     def get_help(self, ctx: click.Context) -> str:
         """The help, without the blanks that fill each line up."""
-        lines = super().get_help(ctx).splitlines()
-        return "\n".join(_FILLING.sub(lambda found: found[0].replace(" ", ""), line) for line in lines).strip("\n")
+        lines = [_FILLING.sub(lambda run: run[0].replace(" ", ""), line) for line in super().get_help(ctx).splitlines()]
+        while lines and not click.unstyle(lines[-1]):
+            lines.pop()
+        return "\n".join(lines)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         """Write the description; what follows a backspace stays in its lines."""

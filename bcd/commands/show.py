@@ -1,6 +1,7 @@
 """`bcd update` and `bcd version` without anything that they do not need: no click, no rich, no crypto (ADR 0002)."""
 
 import sys
+from typing import Any
 
 from bcd.commands.streams import BOLD, DIM, RED, YELLOW, note_defaults, paint, print_lines, wants_color
 from bcd.core.build import this_build, this_platform
@@ -8,6 +9,7 @@ from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
 from bcd.core.exits import ExitStatus
 from bcd.core.status import Status, read_status, status_lines
+from bcd.core.strict import MAX_INTEGER
 from bcd.core.text import clean, raw
 from bcd.node.client import read_live_state
 
@@ -33,14 +35,13 @@ def show_update(config_path: str, *, as_json: bool, color: str) -> ExitStatus:
     config = load_config(config_path)
     note_defaults(config)
     status = read_status(config, this_build(), SystemClock())
-    agent = read_live_state(config.node.data_dir)
+    agent = _plausible(read_live_state(config.node.data_dir))
     if as_json:
         import json  # as is the next: only for those who ask
 
         from bcd.core.statusjson import status_json
 
-        told = agent and {key: raw(value) if isinstance(value, str) else value for key, value in agent.items()}
-        print_lines([json.dumps(status_json(status, told), indent=2)])
+        print_lines([json.dumps(status_json(status, _as_told(agent)), indent=2)])
     else:
         colored = wants_color(color, sys.stdout)
         print_lines([_painted(clean(line, _LINE), color=colored) for line in status_lines(status, agent)])
@@ -74,3 +75,20 @@ def _painted(line: str, *, color: bool) -> str:
         word, mark, rest = line.partition(" ")
     style = _STYLES.get(word, DIM)
     return paint(word + mark, style, color=color) + rest
+
+
+def _plausible(value: Any) -> Any:
+    # What is no number in JSON (NaN), or none that can be reckoned with, says nothing.
+    if isinstance(value, dict):
+        return {key: _plausible(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plausible(item) for item in value]
+    return None if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER else value
+
+
+def _as_told(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {raw(key): _as_told(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_told(item) for item in value]
+    return raw(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 
 from bcd.core.records import Json
-from bcd.core.text import Foreign
+from bcd.core.text import LIMIT, Foreign
 
 _HALF_BYTES = 512 * 1024
 
@@ -33,20 +33,34 @@ EVENTS = (
 
 def append_event(path: str, event: str, at: int, **fields: object) -> None:
     """Add one of `EVENTS`; `at` in Unix seconds. A failure to is logged and is no failure of the update."""
+    fields = {name: _cut(value) for name, value in fields.items()}
     line = json.dumps({"at": at, "event": event, **fields}, separators=(",", ":")).encode() + b"\n"
     try:
         if os.path.exists(path) and os.path.getsize(path) + len(line) > _HALF_BYTES:
             os.replace(path, path + ".1")
         # O_NONBLOCK: a FIFO in its place must not hang a swap.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(path, flags, 0o644)
         try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file", path)
             os.fchmod(handle, 0o644)
+            # Power failed inside the last line: this one must not be lost with it.
+            if found.st_size and os.pread(handle, 1, found.st_size - 1) != b"\n":
+                line = b"\n" + line
             os.write(handle, line)
         finally:
             os.close(handle)
     except OSError as error:
         _log.warning("the history could not be written: %s", error)
+
+
+def _cut(value: object) -> object:
+    # The attack: a section whose version is a megabyte long, whose refusal would break the bound.
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return value[:LIMIT] if isinstance(value, str) else value
 
 
 def read_events(path: str) -> Iterator[Json]:

@@ -17,7 +17,7 @@ from bcd.core.build import Build, this_platform
 from bcd.core.clock import Clock
 from bcd.core.config import Config
 from bcd.core.deadline import WELCOME_SECONDS, Left, time_left
-from bcd.core.durable import as_host_error, make_directories
+from bcd.core.durable import as_host_error, make_directories, sync_directory
 from bcd.core.entrypoint import EntrypointKind, inspect_entrypoint
 from bcd.core.errors import HostError, Refusal
 from bcd.core.facts import node_facts
@@ -139,8 +139,7 @@ class Manager:
         if named_version(spec) == self.running_version():
             return None
         with as_host_error("look at this node's slots and records"):
-            if self.store.pending() is not None:
-                raise _in_progress()
+            self._require_none_pending()
             answer = self._judge(spec, server_time)
         section = self._accepted(spec, answer)
         if self._prepared != section.version:
@@ -169,8 +168,7 @@ class Manager:
         with as_host_error("swap"):
             make_directories(self.layout.records_dir)
             with locked(self.layout.records_dir, 0.0):
-                if self.store.pending() is not None:
-                    raise _in_progress()
+                self._require_none_pending()
                 answer = self._judge(spec, server_time)
                 section = self._accepted(spec, answer)
                 try:
@@ -245,9 +243,9 @@ class Manager:
     def _switch(self, pending: PendingRecord) -> None:
         slots_dir = self.layout.slots_dir
         self.store.remove_pending()
-        self.store.save_pending(pending)
-        steps.reached("recorded")
         try:
+            self.store.save_pending(pending)
+            steps.reached("recorded")
             switch_link(os.path.join(slots_dir, PREVIOUS), slot_file(pending.from_slot))
             steps.reached("previous-linked")
             switch_link(self.layout.current, slot_file(pending.to_slot))
@@ -257,8 +255,8 @@ class Manager:
             raise
 
     def _undo_switch(self, pending: PendingRecord) -> None:
-        # The link may have moved before its fsync failed. Where even this fails the record stays: the next start
-        # settles by it (field report 05: an undone link with a stale record deleted a live install).
+        # Record and link may be there although their fsync failed. Where even this fails the record stays, and where
+        # the link is decides (field report 05: an undone link with a stale record deleted a live install).
         if read_link(self.layout.slots_dir, CURRENT).slot == pending.to_slot:
             switch_link(self.layout.current, slot_file(pending.from_slot))
         self.store.remove_pending()
@@ -299,6 +297,8 @@ class Manager:
                 steps.reached("settled")
                 return Settled(outcome=outcome, pending=pending)
             case Outcome.RESTORE:
+                pending = pending._replace(way=pending.way or "restored")
+                self.store.save_pending(pending)
                 self.store.leave_marker()
                 switch_link(self.layout.current, slot_file(pending.from_slot))
                 return Settled(outcome=outcome, pending=pending, failed=self._record_failure(pending), restart=True)
@@ -326,7 +326,8 @@ class Manager:
         )
 
     def _old_slot_whole(self, pending: PendingRecord) -> bool:
-        return is_whole(self.layout.slots_dir, pending.from_slot, self.store.slots().of(pending.from_slot))
+        slots_dir, slot = self.layout.slots_dir, pending.from_slot
+        return is_program(slots_dir, slot) and is_whole(slots_dir, slot, self.store.slots().of(slot))
 
     def _roll_back_late(self, pending: PendingRecord) -> Settled:
         try:
@@ -337,6 +338,9 @@ class Manager:
         return Settled(outcome=Outcome.ROLL_BACK, pending=pending, restart=True)
 
     def _record_failure(self, pending: PendingRecord) -> Failed:
+        # Whoever moved the link may have been killed before its fsync: without the record a lost rename would start
+        # the failed release again, and nothing would be left to roll it back.
+        sync_directory(self.layout.slots_dir)
         reason = failure_reason(pending, marker=self.store.marker)
         now = int(self._clock.wall())
         failed = Failed(raw(pending.to_version), pending.sequence, reason, now)
@@ -410,7 +414,14 @@ class Manager:
         self.store.save_pending(pending._replace(way=way, said=said))
         self.store.leave_marker()
         steps.reached("rollback-marked")
-        switch_link(self.layout.current, slot_file(slot))
+        try:
+            switch_link(self.layout.current, slot_file(slot))
+        except OSError as error:
+            # Moved all the same, when only the fsync failed: whoever said that it was not would stay on a binary
+            # that nobody starts again.
+            if read_link(slots_dir, CURRENT).slot != slot:
+                raise
+            _log.warning("the rollback's link is not known to be on disk yet: %s", error)
         steps.reached("rollback-linked")
         self._note("rolled-back", version=raw(pending.to_version), sequence=pending.sequence, way=way)
 
@@ -447,6 +458,17 @@ class Manager:
 
     # -- shared -------------------------------------------------------------------------------------------------
 
+    def _require_none_pending(self) -> None:
+        pending = self.store.pending()
+        # A swap that failed before its link moved, on a disk that took not even its record back, is in nobody's way:
+        # the next one replaces it, under the lock. Otherwise a full disk would end updates until the next start.
+        if pending is not None and decide(self._situation(pending)) is not Outcome.INTERRUPTED:
+            raise HostError(
+                "update-in-progress",
+                "an update is pending here: it was swapped in and waits for its welcome",
+                "it is confirmed or rolled back within two minutes; `bcd update` shows where it is",
+            )
+
     def _judge(self, spec: object, server_time: int | None) -> Acceptance:
         facts = node_facts(
             config=self._config,
@@ -477,14 +499,6 @@ class Manager:
 
     def _note(self, event: str, **fields: object) -> None:
         append_event(self.layout.history, event, int(self._clock.wall()), **fields)
-
-
-def _in_progress() -> HostError:
-    return HostError(
-        "update-in-progress",
-        "an update is pending here: it was swapped in and waits for its welcome",
-        "it is confirmed or rolled back within two minutes; `bcd update` shows where it is",
-    )
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:

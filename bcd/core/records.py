@@ -115,7 +115,7 @@ class PendingRecord(NamedTuple):
     refused: str | None = None
     """What the last gateway said that answered and refused; None where none answered."""
     way: str | None = None
-    """How bcd itself went back: `deadline`, `late-start` or `exec`. The crash loop's script writes nothing."""
+    """How bcd itself went back: `deadline`, `late-start`, `exec` or `restored`. The crash loop's script writes nothing."""
     said: str | None = None
     """The error of a failed exec."""
     extra: Json = _NOTHING

@@ -92,6 +92,8 @@ def failure_reason(pending: PendingRecord, *, marker: bool) -> str:
     bcd = f"bcd {pending.to_version}"
     if pending.way == "exec":
         return f"{bcd} could not be started: {pending.said or 'the exec failed'}"
+    if pending.way == "restored":
+        return f"{bcd} was given up: `current` led neither to it nor to what ran before"
     if pending.way is None and marker:
         # Only the crash loop's script goes back without a word in the record.
         if pending.launched:

@@ -2,20 +2,27 @@
 
 import shlex
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TextIO
 
+from bcd.core.errors import HostError
 from bcd.core.exits import ExitStatus
 from bcd.lab.catalogue import AGAIN, Shop
 from bcd.lab.control import ControlSocket
 from bcd.lab.directory import LabDirectory
-from bcd.lab.labnode import LabNode
+from bcd.lab.gateway import LabClosed
+from bcd.lab.labnode import LabNode, Unmet
 from bcd.lab.narrate import follow
-from bcd.lab.signals import Ended, ending_by_signal
+from bcd.lab.signals import ending_by_signal
 from bcd.lab.world import INSTALLED_VERSION, World
 
 NODE = "node"
+Events = SimpleQueue[ExitStatus | Exception]
+"""What ends it: a signal, by its exit status, or what went wrong."""
 
 
 def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
@@ -31,22 +38,25 @@ def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
 
     Raises:
         UsageError: `bad-directory`, `lab-running` or `no-source`.
+        HostError: `lab-failed`: the node did not come up.
     """
     claimed = LabDirectory(directory)
-    status = ExitStatus.OK
+    events: Events = SimpleQueue()
     try:
-        with ending_by_signal(), World(claimed.path) as world:
-            _keep_running(world, out)
-    except Ended as ended:
-        status = ExitStatus.HANGUP if ended.status is ExitStatus.HANGUP else ExitStatus.OK
+        with ending_by_signal(events.put), World(claimed.path) as world:
+            event = _keep_running(world, out, events)
     finally:
         claimed.give_back(keep=False)
-    kept = "" if claimed.temporary else f"; {claimed.path} is kept"
-    err.write(f"\nthe lab has ended, with every process of it{kept}\n")
-    return status
+    if isinstance(event, BaseException):
+        raise event
+    with suppress(OSError):  # after SIGHUP nobody may be there to be told
+        kept = "" if claimed.temporary else f"; {claimed.path} is kept"
+        err.write(f"\nthe lab has ended, with every process of it{kept}\n")
+    return ExitStatus.HANGUP if event is ExitStatus.HANGUP else ExitStatus.OK
 
 
-def _keep_running(world: World, out: TextIO) -> None:
+def _keep_running(world: World, out: TextIO, events: Events) -> ExitStatus | Exception:
+    """Run the node until there is an event, and return it: a signal's exit status, or what went wrong."""
     node = world.node(NODE)
     shop = Shop(world)
 
@@ -59,20 +69,46 @@ def _keep_running(world: World, out: TextIO) -> None:
         how = "a command asks for" if by_command else "the section names"
         return f"{how} {release.version} (sequence {release.sequence})"
 
+    def narrate() -> None:
+        try:
+            _narrate(world, node, out)
+        except LabClosed:
+            pass  # it has ended
+        except Unmet as unmet:
+            events.put(HostError("lab-failed", f"the lab's node does not come up: {unmet}", f"see {node.root.log}"))
+        except OSError as error:
+            events.put(error)  # a closed pipe, say
+
+    # In a thread of its own, so that the main one, which alone is told of signals, has nothing to do but wait.
+    narrator = threading.Thread(target=narrate, name="narrator", daemon=True)
     control = ControlSocket(world.directory, push)
-    try:
-        node.supervisor.start()
-        node.wait_welcome(INSTALLED_VERSION)
-        out.write(_welcome(world, node) + "\n")
+    narrator.start()
+    event = events.get()
+    control.close()
+    world.halt()
+    narrator.join()
+    return event
 
-        def tell(line: str) -> None:
-            out.write(f"{time.strftime('%H:%M:%S')}  {line}\n")
-            out.flush()
 
-        node.supervisor.tell = lambda line: tell(f"supervisor: {line}")
-        follow(world.gateway, node.name, tell)
-    finally:
-        control.close()
+def _narrate(world: World, node: LabNode, out: TextIO) -> None:
+    """Start the node, say how to reach it, then what happens to it."""
+    node.supervisor.start()
+    node.wait_welcome(INSTALLED_VERSION)
+    out.write(_welcome(world, node) + "\n")
+    out.flush()
+
+    def tell(line: str) -> None:
+        out.write(f"{time.strftime('%H:%M:%S')}  {line}\n")
+        out.flush()
+
+    def tell_of_supervisor(line: str) -> None:
+        with suppress(
+            OSError
+        ):  # in the supervisor's thread, whose end would be the node's; the next line here finds out
+            tell(f"supervisor: {line}")
+
+    node.supervisor.tell = tell_of_supervisor
+    follow(world.gateway, node.name, tell)
 
 
 def _welcome(world: World, node: LabNode) -> str:

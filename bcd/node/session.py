@@ -6,7 +6,6 @@ verdict over what runs here: this goes on trying, and only the deadline decides 
 
 import asyncio
 import logging
-import ssl
 import time
 from typing import Protocol
 
@@ -76,10 +75,20 @@ class SessionHandler(Protocol):
 class GatewaySession:
     """The node's end."""
 
-    def __init__(self, config: NodeConfig, handler: SessionHandler, live: LiveState) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        handler: SessionHandler,
+        live: LiveState,
+        *,
+        backoff: Backoff | None = None,
+        welcome_seconds: float = _WELCOME_SECONDS,
+    ) -> None:
         self._config = config
         self._handler = handler
         self._live = live
+        self._backoff = backoff or Backoff(most=_BACKOFF_SECONDS)
+        self._welcome_seconds = welcome_seconds
         self._socket: ClientConnection | None = None
         self._last_error: str | None = None
         self._closing = False
@@ -90,19 +99,19 @@ class GatewaySession:
             self._live.update(session=_state("disconnected", error="no gateway is configured"))
             _log.warning("no gateway is configured: set [node] gateway")
             await asyncio.Event().wait()
-        backoff = Backoff(most=_BACKOFF_SECONDS)
         while True:
             try:
-                await self._once(backoff)
+                await self._once()
                 error = "the gateway closed the session"
             except Refused as refusal:
                 error = f"the gateway refused: {refusal.said}"
                 await self._handler.session_refused(refusal.said)
-            except (OSError, TimeoutError, InvalidHandshake, WebSocketException, ssl.SSLError, ValueError) as failure:
+            except (OSError, InvalidHandshake, WebSocketException, ValueError, ImportError) as failure:
+                # An ImportError: the environment names a SOCKS proxy, and what speaks to one is not installed.
                 error = clean(f"{failure}" or type(failure).__name__, 300)
             if self._closing:
                 return
-            delay = backoff.next(_BACKOFF_PENDING_SECONDS if self._handler.is_pending() else None)
+            delay = self._backoff.next(_BACKOFF_PENDING_SECONDS if self._handler.is_pending() else None)
             self._live.update(session=_state("disconnected", error=error, retry_at=int(time.time() + delay)))
             # The same failure again and again is one line, not a flood.
             level = logging.DEBUG if error == self._last_error else logging.WARNING
@@ -125,7 +134,7 @@ class GatewaySession:
             await self.send(Bye(reason=reason))
             await self._socket.close()
 
-    async def _once(self, backoff: Backoff) -> None:
+    async def _once(self) -> None:
         self._live.update(session=_state("connecting", error=self._last_error))
         gateway = self._config.gateway or ""
         secure = gateway.startswith("wss://")
@@ -145,10 +154,10 @@ class GatewaySession:
             raise Refused(_http_answer(answer)) from answer
         try:
             await connection.send(encode(self._handler.hello()))
-            welcome = await _await_welcome(connection)
+            welcome = await self._await_welcome(connection)
             self._socket = connection
             self._last_error = None
-            backoff.reset()
+            self._backoff.reset()
             _log.info("welcomed by the gateway, session %s", clean(welcome.session_id, 80))
             self._live.update(
                 session=_state("welcomed", session_id=clean(welcome.session_id, 80), since=int(time.time()))
@@ -158,6 +167,29 @@ class GatewaySession:
         finally:
             self._socket = None
             await connection.close()
+
+    async def _await_welcome(self, connection: ClientConnection) -> Welcome:
+        try:
+            async with asyncio.timeout(self._welcome_seconds):
+                async for text in connection:
+                    try:
+                        frame = decode(text)
+                    except MalformedFrame:
+                        continue
+                    if isinstance(frame, Welcome):
+                        return frame
+                    if isinstance(frame, Bye):
+                        raise Refused(clean(frame.reason, 200) or "goodbye without a reason")
+        except TimeoutError as error:
+            waited = f"{self._welcome_seconds:g} s"
+            raise TimeoutError(f"the gateway took the connection and sent no welcome in {waited}") from error
+        except ConnectionClosed as end:
+            # Its close frame came first: whatever the code, the reason is the gateway's word (1008 is "not you").
+            if end.rcvd is not None and end.rcvd.reason and end.rcvd_then_sent is not False:
+                raise Refused(clean(end.rcvd.reason, 200)) from end
+            raise
+        closed = connection.close_reason
+        raise Refused(clean(closed, 200)) if closed else ConnectionResetError("the gateway closed before its welcome")
 
     async def _receive(self, connection: ClientConnection) -> None:
         async for text in connection:
@@ -171,24 +203,6 @@ class GatewaySession:
                 return
             if isinstance(frame, Section | Command | Ack):
                 await self._handler.received(frame)
-
-
-async def _await_welcome(connection: ClientConnection) -> Welcome:
-    try:
-        async with asyncio.timeout(_WELCOME_SECONDS):
-            async for text in connection:
-                try:
-                    frame = decode(text)
-                except MalformedFrame:
-                    continue
-                if isinstance(frame, Welcome):
-                    return frame
-                if isinstance(frame, Bye):
-                    raise Refused(clean(frame.reason, 200) or "goodbye without a reason")
-    except TimeoutError as error:
-        raise TimeoutError(f"the gateway took the connection and sent no welcome in {_WELCOME_SECONDS} s") from error
-    closed = connection.close_reason
-    raise Refused(clean(closed, 200)) if closed else ConnectionResetError("the gateway closed before its welcome")
 
 
 def _http_answer(answer: InvalidStatus) -> str:

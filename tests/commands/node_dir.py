@@ -80,7 +80,7 @@ class Node:
     def configure(self, *, pins: tuple[str, ...] = PINS, threshold: int = 2, more: str = "", node: str = "") -> None:
         """Write the configuration; `more` is TOML at its end, `node` is within [node]."""
         self.config.write_text(
-            f'[node]\ndata_dir = {json.dumps(str(self.data))}\n{node}\n'
+            f"[node]\ndata_dir = {json.dumps(str(self.data))}\n{node}\n"
             f'[update]\nrelease_pins = "{",".join(pins)}"\nrelease_threshold = {threshold}\n'
             f'slots_dir = "{self.slots}"\nentrypoint = "{self.entrypoint}"\n{more}'
         )

@@ -51,6 +51,12 @@ def signed(signers: int = 2, **changes: object) -> str:
     return sign_release(draft(**changes), keys()[:signers])
 
 
+def spaced() -> str:
+    """Signed by all, with a space that canonical JSON has not."""
+    body = draft().body().replace(b'":', b'": ', 1)
+    return envelope(body, [(key.kid, key.sign(PURPOSE + body)) for key in keys()])
+
+
 @pytest.fixture
 def pinned(node: Node) -> Node:
     """A node that pins these tests' keys."""
@@ -97,9 +103,7 @@ def test_a_good_release_is_accepted(call: Call, pinned: Node, release: Callable[
     assert "      release-1: counts" in lines
 
 
-def test_with_its_section_every_check_but_one_is_made(
-    call: Call, pinned: Node, release: Callable[..., str]
-) -> None:
+def test_with_its_section_every_check_but_one_is_made(call: Call, pinned: Node, release: Callable[..., str]) -> None:
     """The version is the manifest's own, so that there is nothing to compare it with."""
     given = ("--url", URL, "--sha256", DIGEST.upper())
     done = call("update", "check", release(signed()), *given, "--json", "--config", str(pinned.config))
@@ -125,7 +129,7 @@ TOO_LARGE = (Artifact(name="bcd-1", platform=this_platform(), sha256=DIGEST, siz
         ("manifest-shape", lambda: signed()[:-1], ()),
         ("manifest-shape", lambda: "", ()),
         ("manifest-signatures", lambda: signed(signers=1), ()),
-        ("manifest-canonical", lambda: spaced(), ()),
+        ("manifest-canonical", spaced, ()),
         ("wrong-product", lambda: signed(product="bcp"), ()),
         ("expired", lambda: signed(expires_at=1_790_000_001), ()),
         ("below-floor", lambda: signed(sequence=13), ()),
@@ -159,12 +163,6 @@ def test_a_bad_release_is_refused_at_its_check(
     assert (plain.status, plain.stderr) == (1, "")
     assert f"refused: {answer['refusal']['message']} ({code})\n" in plain.stdout
     assert pinned.snapshot() == before
-
-
-def spaced() -> str:
-    """Signed by all, with a space that canonical JSON has not."""
-    body = draft().body().replace(b'":', b'": ', 1)
-    return envelope(body, [(key.kid, key.sign(PURPOSE + body)) for key in keys()])
 
 
 def test_a_node_without_pins_refuses_everything(call: Call, node: Node, release: Callable[..., str]) -> None:

@@ -42,9 +42,7 @@ def test_without_versions_all_are_forgotten_and_named(call: Call, two_failed: No
     ],
     ids=" ".join,
 )
-def test_a_named_version_is_forgotten_alone_wherever_it_stands(
-    words: list[str], call: Call, two_failed: Node
-) -> None:
+def test_a_named_version_is_forgotten_alone_wherever_it_stands(words: list[str], call: Call, two_failed: Node) -> None:
     """A version after another option is still a version: it must never widen to all of them."""
     done = call("update", *(word.replace("F", str(two_failed.config)) for word in words))
     assert (done.status, done.stderr) == (0, "")

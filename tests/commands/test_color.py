@@ -1,9 +1,13 @@
 """When output is coloured, on a real terminal and off one; and that colour only adds to what the words say."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.commands.node_dir import Node, failed
-from tests.commands.running import Runner, acting_on_a_terminal, without_colour
+from tests.commands.running import Done, Runner, acting_on_a_terminal, without_colour
+
+Call = Callable[..., Done]
 
 ON_A_TERMINAL = [
     ({}, [], True),
@@ -44,20 +48,20 @@ def ids(value: object) -> str:
 
 @pytest.mark.parametrize(("env", "options", "coloured"), ON_A_TERMINAL, ids=ids)
 def test_the_state_on_a_terminal(
-    env: dict[str, str], options: list[str], coloured: bool, run: Runner, node: Node
+    env: dict[str, str], options: list[str], coloured: bool, run: Runner, call: Call, node: Node
 ) -> None:
     done = run.on_terminal("update", *options, "--config", str(node.config), env=env)
     assert (done.status, done.stderr, "\x1b[" in done.stdout) == (0, "", coloured)
-    assert without_colour(done.stdout) == run("update", "--config", str(node.config)).stdout
+    assert without_colour(done.stdout) == call("update", "--config", str(node.config)).stdout
 
 
 @pytest.mark.parametrize(("env", "options", "coloured"), OFF_A_TERMINAL, ids=ids)
 def test_the_state_off_a_terminal(
-    env: dict[str, str], options: list[str], coloured: bool, run: Runner, node: Node
+    env: dict[str, str], options: list[str], coloured: bool, run: Runner, call: Call, node: Node
 ) -> None:
     done = run("update", *options, "--config", str(node.config), env=env)
     assert (done.status, done.stderr, "\x1b[" in done.stdout) == (0, "", coloured)
-    assert without_colour(done.stdout) == run("update", "--config", str(node.config)).stdout
+    assert without_colour(done.stdout) == call("update", "--config", str(node.config)).stdout
 
 
 @pytest.mark.parametrize(
@@ -75,13 +79,21 @@ def test_the_state_off_a_terminal(
 )
 @pytest.mark.parametrize("command", [["update", "--help"], ["update", "check", "/dev/null"]], ids=" ".join)
 def test_help_and_checks_decide_as_the_state_does(
-    command: list[str], env: dict[str, str], options: list[str], coloured: bool, run: Runner, node: Node
+    command: list[str],
+    env: dict[str, str],
+    options: list[str],
+    coloured: bool,
+    run: Runner,
+    call: Call,
+    node: Node,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rich's own reading of NO_COLOR and FORCE_COLOR is another one, and does not count."""
     words = [command[0], *command[1:], *options, "--config", str(node.config)]
     done = run.on_terminal(*words, env={**env, "COLUMNS": "80"})
     assert ("\x1b[" in done.stdout, done.stderr) == (coloured, "")
-    plain = run(*command, "--config", str(node.config), env={"COLUMNS": "80"})
+    monkeypatch.setenv("COLUMNS", "80")
+    plain = call(*command, "--config", str(node.config))
     assert (done.status, without_colour(done.stdout)) == (plain.status, plain.stdout)
 
 

@@ -26,12 +26,14 @@ def test_each_event_is_a_line_newest_first(call: Call, node: Node) -> None:
     done = call("update", "history", "--config", str(node.config))
     assert done == (
         0,
-        "2026-09-21 14:20:00Z  cleared         1.4.1, 1.4.0\n"
-        "2026-09-21 14:18:20Z  refused         1.4.2 (code expired): it expired\n"
-        "2026-09-21 14:16:21Z  settled-failed  1.4.1 (sequence 15): no welcome\n"
-        "2026-09-21 14:16:20Z  rolled-back     1.4.1 (sequence 15, way deadline)\n"
-        "2026-09-21 14:14:20Z  swapped         1.4.1 (sequence 15, slot a)\n"
-        "2026-09-21 14:13:20Z  prepared        1.4.1 (sequence 15)\n",
+        (
+            "2026-09-21 14:20:00Z  cleared         1.4.1, 1.4.0\n"
+            "2026-09-21 14:18:20Z  refused         1.4.2 (code expired): it expired\n"
+            "2026-09-21 14:16:21Z  settled-failed  1.4.1 (sequence 15): no welcome\n"
+            "2026-09-21 14:16:20Z  rolled-back     1.4.1 (sequence 15, way deadline)\n"
+            "2026-09-21 14:14:20Z  swapped         1.4.1 (sequence 15, slot a)\n"
+            "2026-09-21 14:13:20Z  prepared        1.4.1 (sequence 15)\n"
+        ),
         "",
     )
 

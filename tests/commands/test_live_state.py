@@ -10,8 +10,9 @@ from typing import cast
 
 import pytest
 
+from tests.commands.documents import document
 from tests.commands.node_dir import Json, Node
-from tests.commands.running import Runner, acting_on_a_terminal
+from tests.commands.running import Done, Runner, acting_on_a_terminal
 
 DOWNLOADING: Json = {
     "format": 1,
@@ -93,12 +94,40 @@ def test_the_agents_whole_state_is_in_the_json(run: Runner, node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"\n", b"[]\n", b"{\n", b"\xff\xfe\n", b'"text"\n', b"x" * 200_000], ids=lambda line: repr(line[:4])
+    "line",
+    [b"", b"\n", b"[]\n", b"{\n", b"\xff\xfe\n", b'"text"\n', b"[" * 60_000 + b"\n", b"x" * 200_000],
+    ids=lambda line: repr(line[:4]),
 )
 def test_an_agent_that_is_not_understood_is_no_agent(line: bytes, run: Runner, node: Node) -> None:
     with agent(node, lambda client: client.sendall(line)):
         done = run("update", "--json", "--config", str(node.config))
     assert (done.status, json.loads(done.stdout)["agent"]) == (0, None)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-1e999", "1" * 400])
+@pytest.mark.parametrize("field", ["bytes_done", "bytes_total", "rate", "retry_at"])
+def test_a_number_that_is_none_says_nothing(field: str, number: str, call: Callable[..., Done], node: Node) -> None:
+    """Neither does it end the command, nor is it in a document that is to be JSON."""
+    line = json.dumps({**DOWNLOADING, field: "HERE"}).replace('"HERE"', number).encode() + b"\n"
+    with agent(node, lambda client: client.sendall(line)):
+        assert call("update", "--config", str(node.config)).status == 0
+        done = call("update", "--json", "--config", str(node.config))
+    assert document(done.stdout, "update")["agent"][field] is None
+
+
+def test_an_agent_that_dribbles_costs_no_more(call: Callable[..., Done], node: Node) -> None:
+    """A byte now and then is no answer either."""
+
+    def dribble(client: socket.socket) -> None:
+        for _ in range(100):
+            client.sendall(b"{")
+            time.sleep(0.1)
+
+    with agent(node, dribble):
+        started = time.monotonic()
+        done = call("update", "--config", str(node.config))
+    assert (done.status, len(done.stdout.splitlines())) == (0, 3)
+    assert time.monotonic() - started < 5
 
 
 def test_an_agent_that_says_nothing_costs_half_a_second(run: Runner, node: Node) -> None:

@@ -31,7 +31,7 @@ def words(name: str, node: Node) -> list[str]:
     return [word if word != "F" else str(node.config) for word in {**COMMANDS, **REFUSED}[name]]
 
 
-@pytest.mark.parametrize("name", ["update", "clear", "help", "check", "unknown"])
+@pytest.mark.parametrize("name", ["update", "clear", "help", "check"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_changes_no_status(closed: str, name: str, run: Runner, node: Node) -> None:
     """What can still be said is said."""

@@ -24,9 +24,11 @@ def test_a_node_where_one_version_failed_is_three_lines(run: Runner, node: Node)
     done = run("update", "--config", str(node.config))
     assert done == (
         0,
-        "version 1.4.0, release floor 14, 2 release pins (threshold 2)\n"
-        "slots: current b (1.4.0), other a (1.3.2)\n"
-        "failed: 1.4.1 (bcd 1.4.1 was not welcomed by a gateway before its deadline)\n",
+        (
+            "version 1.4.0, release floor 14, 2 release pins (threshold 2)\n"
+            "slots: current b (1.4.0), other a (1.3.2)\n"
+            "failed: 1.4.1 (bcd 1.4.1 was not welcomed by a gateway before its deadline)\n"
+        ),
         "",
     )
 
@@ -190,4 +192,4 @@ def test_a_configuration_that_may_not_be_read_ends_with_4(run: Runner, node: Nod
 
 def test_what_any_user_may_read_any_user_is_told(run: Runner, node: Node) -> None:
     done = run("update", "--config", str(node.config), user=NOBODY)
-    assert done == (0, "\n".join([VERSION_LINE, SLOTS_LINE, FAILED_LINE, ""]), "")
+    assert done == (0, f"{VERSION_LINE}\n{SLOTS_LINE}\n{FAILED_LINE}\n", "")

@@ -16,7 +16,9 @@ from tests.commands.running import Done, Runner, acting_on_a_terminal
 Call = Callable[..., Done]
 
 
-def commands(command: click.Command = root, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands(
+    command: click.Command = root, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command and group there is, with the words that lead to it."""
     yield path, command
     if isinstance(command, click.Group):

@@ -15,7 +15,8 @@ Call = tuple[str, str]
 def _named(name: str, args: tuple[Any, ...]) -> str:
     if name in {"fsync", "write", "fchmod", "close"}:
         return os.path.basename(os.readlink(f"/proc/self/fd/{args[0]}"))
-    return os.path.basename(args[1] if name in {"rename", "symlink"} else args[0])
+    path: str = args[1] if name in {"rename", "symlink"} else args[0]
+    return os.path.basename(path)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""A disk that goes wrong at a chosen call: core's calls that change the disk, counted, and what happens at the n-th.
+"""Core's calls that change the disk, one by one: what is there between two of them, and what if one is refused.
 
-Three kinds of fault. `cut`: the process is gone at that call, and so is every call after it. `fail`: the call is
-refused with an errno, once or until the disk is well again. And `Power`, for a cut after which only what was fsynced
-is on the disk. fsync itself does nothing here but count: what it is for is modelled, and a real one is slow.
+`each_call` tells of every such call before it happens. Whoever is told may look at the disk, which is how a process
+that is killed there would leave it, or raise an error, which is how a disk that is full, read-only or broken answers.
+`Power` knows what of it would be there still if the power went. fsync itself does nothing here but count: what it is
+for is modelled, and a real one is slow.
 """
 
 import itertools
@@ -21,48 +22,27 @@ CALLS = ("write", "fsync", "fchmod", "chmod", "mkdir", "rmdir", "rename", "repla
 """`open` counts too, where it may make a file."""
 
 
-class Cut(BaseException):
-    """The process ends here."""
+class Refusals:
+    """A disk that refuses calls: the n-th, counted from 1, or all from the n-th on until it is well again."""
 
-
-Fault = Callable[[str], None]
-"""Told the call at which it is its turn; raises."""
-
-
-def cut(_call: str) -> None:
-    """The process ends."""
-    raise Cut
-
-
-def failing(number: int) -> Fault:
-    """The call is refused with an errno."""
-
-    def fail(call: str) -> None:
-        raise OSError(number, os.strerror(number), f"<{call}>")
-
-    return fail
-
-
-class Disk:
-    """What core does to the disk, as it does it."""
-
-    def __init__(self) -> None:
+    def __init__(self, number: int, first: int, *, once: bool) -> None:
+        self._errno = number
+        self._first = first
+        self._once = once
         self.calls: list[str] = []
-        self.faulty = True
-        """Set to False, the disk is well again."""
+        self.well = False
+
+    def __call__(self, call: str) -> None:
+        self.calls.append(call)
+        count = len(self.calls)
+        if not self.well and (count == self._first or (count > self._first and not self._once)):
+            raise OSError(self._errno, os.strerror(self._errno), f"<{call}>")
 
 
 @contextmanager
-def faults(first: int, fault: Fault, *, once: bool = False, power: "Power | None" = None) -> Iterator[Disk]:
-    """Let `fault` happen at the `first` call (counted from 1), and, unless `once`, at every later one."""
-    disk = Disk()
+def each_call(turn: Callable[[str], None], power: "Power | None" = None) -> Iterator[None]:
+    """Tell `turn` of each call before it is made, and `power` what became durable."""
     real = {name: getattr(os, name) for name in (*CALLS, "open")}
-
-    def turn(name: str) -> None:
-        disk.calls.append(name)
-        count = len(disk.calls)
-        if disk.faulty and (count == first or (count > first and not once)):
-            fault(name)
 
     def wrapped(name: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -92,7 +72,7 @@ def faults(first: int, fault: Fault, *, once: bool = False, power: "Power | None
         # The same every time, so that equal states of the disk are equal trees.
         numbers = itertools.count()
         patched.setattr(os, "urandom", lambda size: next(numbers).to_bytes(size))
-        yield disk
+        yield
 
 
 class Power:

@@ -7,8 +7,12 @@ again by the next one when settle says so. A program is a small script whose byt
 
 import json
 import os
+import signal
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -360,6 +364,35 @@ def quick_directory(tmp_path: Path) -> Iterator[Path]:
     else:
         with TemporaryDirectory(dir=shared) as made:
             yield Path(made)
+
+
+class Process:
+    """A child of this one that runs a function of it, as another process of the node would."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        with warnings.catch_warnings():
+            # From 3.12 on, when the runner itself has threads. Nothing here holds a lock at this place.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            code = 1
+            try:
+                made = work()
+                code = made if type(made) is int else 0
+            except BaseException:  # noqa: BLE001  # whatever it is, it must not go on as a second test run
+                traceback.print_exc()
+                sys.stderr.flush()
+            finally:
+                os._exit(code)
+
+    def ended(self) -> int:
+        """Wait. Returns what its work returned where that is a number, 1 where it failed, or minus a signal."""
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def killed(self) -> int:
+        """Kill it, unless it has ended already."""
+        os.kill(self._pid, signal.SIGKILL)
+        return self.ended()
 
 
 def code_of(error: BcdError) -> str:

@@ -281,12 +281,13 @@ def test_a_lost_current_is_put_back_to_a_whole_old_slot(node: Node, name: str, l
     assert (settled.outcome, settled.restart) == (Outcome.RESTORE, True)
     assert settled.failed is not None
     assert settled.failed.version == "1.2.0"
+    assert settled.failed.reason == "bcd 1.2.0 was given up: `current` led neither to it nor to what ran before"
     settled_records(node)
     assert (node.runs(), node.link("current"), node.floor()) == ("1.1.0", "bcd-b", 11)
     assert node.start()[-1].outcome is Outcome.SETTLED
 
 
-@pytest.mark.parametrize("old", ["gone", "empty", "changed", "unrecorded", "a link"])
+@pytest.mark.parametrize("old", ["gone", "empty", "changed", "not executable", "unrecorded", "a link"])
 @pytest.mark.parametrize("name", LOST)
 def test_without_a_whole_old_slot_nothing_is_touched(node: Node, name: str, old: str) -> None:
     """Stopped with a clear error, at each start the same, until somebody installs bcd anew."""
@@ -300,6 +301,8 @@ def test_without_a_whole_old_slot_nothing_is_touched(node: Node, name: str, old:
             slot.write_bytes(b"")
         case "changed":
             slot.write_bytes(program("1.1.0").replace(b"#\n", b"~\n"))
+        case "not executable":
+            slot.chmod(0o644)
         case "unrecorded":
             slots = node.json(node.layout.slots_record) or {}
             Path(node.layout.slots_record).write_text(json.dumps({**slots, "b": None}))

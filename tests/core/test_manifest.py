@@ -289,6 +289,14 @@ def test_a_key_in_another_form_is_refused() -> None:
     assert parse(spki_bytes(spki)).manifest.keys[0].spki == spki
 
 
+@pytest.mark.parametrize("index", range(27))
+def test_a_key_with_another_byte_before_its_point_is_refused(index: int) -> None:
+    """Another algorithm or curve over the same point, another length, another form."""
+    spki = bytearray(keys()[0].spki)
+    spki[index] ^= 1
+    refused(spki_bytes(bytes(spki)), "spki")
+
+
 def test_artifacts_are_told_apart_by_name() -> None:
     """Two files may be for one platform, or have one digest; two may not have one name."""
     two = parse(document(artifacts=[artifact(), artifact(name="another")])).manifest.artifacts

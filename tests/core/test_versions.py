@@ -23,7 +23,7 @@ BAD = """
 1 1.2 1.2.3.4 v1.4.0 V1.4.0 =1.4.0 01.1.1 1.01.1 1.1.01 00.0.0 -1.0.0 +1.0.0 1.-0.0 1.2.3- 1.2.3+ 1.2.3-+ 1.2.3-+b
 1.2.3-0123 1.2.3-0123.0123 1.1.2+.123 +invalid -invalid alpha alpha.beta alpha+beta 1.0.0-alpha_beta 1.0.0-alpha..
 1.0.0-alpha..1 1.0.0-.a 1.0.0-a. 1.2.3.DEV 1.2-SNAPSHOT 1.2.31.2.3----RC 1.2-RC-SNAPSHOT -1.0.3-gamma+b7718 +justmeta
-9.8.7+meta+meta 9.8.7-whatever+meta+meta 1.0.0-a+b..c 1.0.0-00 1.0.0-a.01 1..0 .1.0 1.0. 1,0,0 1.0.0/x ../1.0.0
+1.0.0+a_b 1.0.0-a_b 9.8.7+meta+meta 9.8.7-whatever+meta+meta 1.0.0-a+b..c 1.0.0-00 1.0.0-a.01 1..0 .1.0 1.0. 1,0,0 1.0.0/x ../1.0.0
 1.0.0-../../x 1.0.0-a/b 1.0.0\\x 1.0.0:x 1.0.0* latest
 """
 
@@ -61,6 +61,10 @@ def test_a_malformed_version_is_none(text: str) -> None:
         "\uff11.4.0",
         "1.4.0\ud800",
         "1.4.0-\u212a",
+        "1.4.0+\u00e9",
+        "1.4.0+\u0661",
+        "1.4.0+a\u0661",
+        "1.4.0+a\n",
     ],
 )
 def test_a_character_that_is_no_ascii_or_cannot_be_seen_is_refused(text: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from bcd.core import steps
 from bcd.core.errors import Refusal
-from bcd.core.manager import Manager
+from bcd.core.manager import Manager, Settled
 from bcd.core.records import read_pending, read_slots, read_update
 from bcd.core.settle import Outcome
 from bcd.core.slotfile import is_whole
@@ -43,6 +43,8 @@ class Story:
     """What the acting process is."""
     lost: bool = False
     """Whether `current` is lost at first."""
+    again: Callable[[object], bool] = lambda _: True
+    """What it must say when it is asked again after it said that it had not happened."""
 
 
 def _staged(node: Node, release: Release) -> None:
@@ -139,13 +141,26 @@ STORIES = {
     ),
     "confirm": Story(begin=_launched, act=Manager.confirm, ends=frozenset({"confirmed"}), by="1.2.0"),
     "finish confirm": Story(begin=_half_confirmed, act=Manager.settle, ends=frozenset({"confirmed"}), by="1.2.0"),
-    "rollback": Story(begin=_overdue, act=lambda m: m.rollback(way="deadline"), ends=frozenset({"failed"}), by="1.2.0"),
+    "rollback": Story(
+        begin=_overdue,
+        act=lambda m: m.rollback(way="deadline"),
+        ends=frozenset({"failed"}),
+        by="1.2.0",
+        again=lambda moved: moved is True,
+    ),
     "failed exec": Story(
         begin=_swapped,
         act=lambda m: m.rollback(way="exec", said="Exec format error"),
         ends=frozenset({"confirmed", "failed"}),
+        again=lambda moved: moved is True,
     ),
-    "late start": Story(begin=_overdue, act=Manager.settle, ends=frozenset({"failed"}), by="1.2.0"),
+    "late start": Story(
+        begin=_overdue,
+        act=Manager.settle,
+        ends=frozenset({"failed"}),
+        by="1.2.0",
+        again=lambda settled: isinstance(settled, Settled) and settled.restart,
+    ),
     "settle a rollback": Story(begin=_rolled_back, act=Manager.settle, ends=frozenset({"failed"})),
     "settle an interruption": Story(begin=_interrupted, act=Manager.settle, ends=frozenset({"idle"})),
     "restore": Story(begin=_lost, act=Manager.settle, ends=frozenset({"failed"}), lost=True),

@@ -11,9 +11,11 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from bcd.core.exits import ExitStatus
 from bcd.lab.gateway import LabClosed
 from bcd.lab.labnode import Unmet
 from bcd.lab.scenario import Doing, Group, Mismatch, Scenario, Stage
+from bcd.lab.signals import Ended
 from bcd.lab.tour.board import Board
 from bcd.lab.tour.result import Result
 from bcd.lab.world import World
@@ -22,10 +24,15 @@ _LOG_LINES = 12
 _MOST_AT_ONCE = 8
 
 
+Events = queue.SimpleQueue[Result | ExitStatus | None]
+"""What a run waits for: a result, the end of one of its threads (None), or a signal by its exit status."""
+
+
 class Runner:
     """One run of a tour."""
 
-    def __init__(self, world: World, groups: Sequence[Group], board: Board) -> None:
+    def __init__(self, world: World, groups: Sequence[Group], board: Board, events: Events) -> None:
+        """`events` is where the run waits; an exit status put there from outside ends it."""
         self._world = world
         self._board = board
         scenarios = [scenario for group in groups for scenario in group.scenarios]
@@ -34,13 +41,16 @@ class Runner:
         for scenario in scenarios:
             if not scenario.waits_seconds:
                 self._working.put(scenario)
-        self._finished: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+        self._events = events
         self._threads: list[threading.Thread] = []
 
     def run(self, finished: Callable[[Result], None]) -> None:
         """Play all of it; `finished` is called in this thread as each one ends.
 
-        An exception that is raised here meanwhile (Ctrl-C, say) passes; then halt the world and `join`.
+        However it ends, halt the world then, and `join`.
+
+        Raises:
+            Ended: a signal asked to end.
         """
         at_once = min(2 * (os.cpu_count() or 1), _MOST_AT_ONCE)
         plays = [lambda scenario=scenario: self._play(scenario) for scenario in self._waiting]
@@ -52,11 +62,13 @@ class Runner:
             thread.start()
         done = 0
         while done < len(self._threads):
-            result = self._finished.get()
-            if result is None:
+            event = self._events.get()
+            if isinstance(event, Result):
+                finished(event)
+            elif event is None:
                 done += 1
             else:
-                finished(result)
+                raise Ended(event)
 
     def join(self) -> None:
         """Wait for every thread to end, once the world is halted."""
@@ -69,7 +81,7 @@ class Runner:
         except LabClosed:
             pass  # nobody is left to be told how it would have ended
         finally:
-            self._finished.put(None)
+            self._events.put(None)
 
     def _work_off(self) -> None:
         while True:
@@ -108,4 +120,4 @@ class Runner:
             log_tail=tuple(node.root.log_tail(_LOG_LINES)) if stage.mismatches else (),
         )
         self._board.finish(result)
-        self._finished.put(result)
+        self._events.put(result)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TextIO
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from bcd.lab.tour.board import Board
 from bcd.lab.tour.live import LiveView
 from bcd.lab.tour.marks import Marks, clock, marks_for
 from bcd.lab.tour.result import Result, choose
-from bcd.lab.tour.runner import Runner
+from bcd.lab.tour.runner import Events, Runner
 from bcd.lab.tour.table import failures, table
 from bcd.lab.world import World
 
@@ -67,9 +68,10 @@ def run_tour(
     )
     claimed = LabDirectory(directory)
     results: list[Result] = []
+    events: Events = SimpleQueue()
     try:
-        with ending_by_signal():
-            board = _play(claimed.path, groups, console, marks_for(out), results)
+        with ending_by_signal(events.put):
+            board = _play(claimed.path, groups, console, marks_for(out), results, events)
     except Ended as ended:
         with suppress(OSError):  # after SIGHUP nobody may be there to be told
             err.write(f"ended early, after {len(results)} scenarios; every process of the lab has ended\n")
@@ -88,10 +90,12 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def _play(directory: Path, groups: Sequence[Group], console: Console, marks: Marks, results: list[Result]) -> Board:
+def _play(
+    directory: Path, groups: Sequence[Group], console: Console, marks: Marks, results: list[Result], events: Events
+) -> Board:
     board = Board(groups)
     with World(directory) as world:
-        runner = Runner(world, groups, board)
+        runner = Runner(world, groups, board, events)
         try:
             if console.is_terminal and not console.is_dumb_terminal:
                 _play_live(runner, LiveView(board, marks), console, results)

@@ -1,0 +1,163 @@
+"""The console: one source of snapshots, one screen a place, every act through core.
+
+It never blocks on the disk, a socket or a process: what may is done in a thread. It notices a change on disk within a
+second, and costs next to nothing in between: a look is a handful of lstat.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from bcd.core.errors import BcdError
+from bcd.core.exits import ExitStatus
+from bcd.core.records import Failed, Json
+from bcd.core.text import clean
+from bcd.doctor.finding import Report
+from bcd.tui.screens.config import ConfigScreen
+from bcd.tui.screens.doctor import DoctorScreen
+from bcd.tui.screens.failed import FailedScreen
+from bcd.tui.screens.history import HistoryScreen
+from bcd.tui.screens.overview import OverviewScreen
+from bcd.tui.snapshot import Snapshot
+
+_CALM_SECONDS = 1.0
+_PENDING_SECONDS = 0.5
+_TERMINAL_SECONDS = 1.0
+
+ReadSnapshot = Callable[[], Snapshot]
+ReadEvents = Callable[[], tuple[Json, ...]]
+Examine = Callable[[], Report]
+Clear = Callable[[tuple[str, ...]], tuple[Failed, ...]]
+
+
+class ConsoleApp(App[int]):
+    """The console."""
+
+    CSS_PATH = "console.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    TITLE = "bcd"
+    MODES: ClassVar[dict[str, type]] = {  # type: ignore[assignment]  # Textual's own type is wider
+        "overview": OverviewScreen,
+        "failed": FailedScreen,
+        "doctor": DoctorScreen,
+        "history": HistoryScreen,
+        "config": ConfigScreen,
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(str(number), f"switch_mode('{name}')", name.capitalize(), show=False, id=f"go.{name}")
+            for number, name in enumerate(MODES, start=1)
+        ),
+        Binding("q,ctrl+c", "quit", "Quit", id="quit", key_display="q"),
+        Binding("question_mark", "show_help_panel", "Help", key_display="?", id="help"),
+        Binding("colon", "command_palette", "Commands", key_display=":", id="commands"),
+    ]
+
+    snapshot: reactive[Snapshot | None] = reactive(None)
+    report: reactive[Report | None] = reactive(None)
+    events: reactive[tuple[Json, ...]] = reactive(())
+
+    def __init__(
+        self,
+        *,
+        read: ReadSnapshot,
+        read_events: ReadEvents,
+        examine: Examine,
+        clear: Clear,
+        start_at: str = "overview",
+        signals: bool = True,
+    ) -> None:
+        super().__init__()
+        self._read = read
+        self._read_events = read_events
+        self._examine = examine
+        self._clear = clear
+        self._start_at = start_at
+        self._signals = signals
+        self._looking = threading.Lock()
+
+    async def on_mount(self) -> None:
+        """Look once before the first frame, then for ever."""
+        if self._signals:
+            loop = asyncio.get_running_loop()
+            for number, status in ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP)):
+                # Textual leaves mouse mode and the alternate screen behind on these.
+                loop.add_signal_handler(number, self.exit, int(status), int(status))
+            self.set_interval(_TERMINAL_SECONDS, self._leave_a_dead_terminal)
+        self.snapshot = self._read()
+        self.events = self._read_events()
+        await self.switch_mode(self._start_at)
+        self._look()
+
+    def _look(self) -> None:
+        """Look again in a thread, and come back."""
+        threading.Thread(target=self._look_in_thread, daemon=True).start()
+
+    def _look_in_thread(self) -> None:
+        snapshot, events = self._read(), self._read_events()
+        with contextlib.suppress(RuntimeError):  # the app ended meanwhile
+            self.call_from_thread(self._take, snapshot, events)
+
+    def _take(self, snapshot: Snapshot, events: tuple[Json, ...]) -> None:
+        if _shown(snapshot) != _shown(self.snapshot):
+            self.snapshot = snapshot
+        if events != self.events:
+            self.events = events
+        pending = snapshot.status is not None and snapshot.status.left is not None
+        self.set_timer(_PENDING_SECONDS if pending else _CALM_SECONDS, self._look)
+
+    def _leave_a_dead_terminal(self) -> None:
+        if not os.isatty(0):
+            self.exit(int(ExitStatus.HANGUP), int(ExitStatus.HANGUP))
+
+    def on_doctor_screen_again(self) -> None:
+        """Run the checks in a thread."""
+        threading.Thread(target=self._examine_in_thread, daemon=True).start()
+
+    def _examine_in_thread(self) -> None:
+        if not self._looking.acquire(blocking=False):
+            return
+        try:
+            report = self._examine()
+        finally:
+            self._looking.release()
+        with contextlib.suppress(RuntimeError):
+            self.call_from_thread(setattr, self, "report", report)
+
+    def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
+        """Copy over OSC 52. Whether the terminal took it can't be known."""
+        self.copy_to_clipboard(message.text)
+        self.notify(Text("sent to the terminal's clipboard"), markup=False)  # type: ignore[arg-type]
+
+    def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
+        """Forget failed versions, in a thread."""
+        threading.Thread(target=self._clear_in_thread, args=(message.versions,), daemon=True).start()
+
+    def _clear_in_thread(self, versions: tuple[str, ...]) -> None:
+        try:
+            forgotten = self._clear(versions)
+            said, severity = f"cleared: {', '.join(f.version for f in forgotten) or 'nothing'}", "information"
+        except BcdError as error:
+            said, severity = f"{clean(error.message)} ({error.code})", "error"
+        with contextlib.suppress(RuntimeError):
+            self.call_from_thread(self.notify, said, severity=severity, markup=False)
+            self.call_from_thread(self._look)
+
+
+def _shown(snapshot: Snapshot | None) -> object:
+    """What of a snapshot is drawn: whole seconds, so that nothing is drawn anew for a tenth of one."""
+    if snapshot is None:
+        return None
+    status = snapshot.status
+    left = None if status is None or status.left is None else int(status.left.seconds)
+    still = None if status is None else status._replace(left=None)
+    return still, left, snapshot.agent, snapshot.running_slot_moved, int(snapshot.taken_at) // 60, snapshot.trouble

@@ -1,0 +1,60 @@
+"""The confirmation before failed versions are forgotten: names them, says what follows, and has Cancel focused.
+
+It holds the versions and not their rows: a list that changes underneath clears nothing else. Keys that were typed
+before it was drawn do not count (field report C01).
+"""
+
+import time
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+_TOO_EARLY_SECONDS = 0.25
+
+
+class ConfirmClear(ModalScreen[bool]):
+    """Ends with True only when the operator moved to the button, or said `y`."""
+
+    AUTO_FOCUS = "#cancel"
+    BINDINGS = [
+        Binding("escape", "answer(False)", "Cancel", id="confirm.cancel"),
+        Binding("y", "answer(True)", "Clear", id="confirm.clear"),
+        Binding("n", "answer(False)", "Cancel", show=False),
+        Binding("left,right", "app.focus_next", "Move", show=False),
+    ]
+
+    def __init__(self, versions: tuple[str, ...]) -> None:
+        super().__init__()
+        self.versions = versions
+        self._shown_at = float("inf")
+
+    def compose(self) -> ComposeResult:
+        """Question, consequence, two buttons."""
+        named = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)} versions"
+        with Vertical(id="confirm"):
+            yield Static(Text(f"Clear {named}?", style="bold"))
+            yield Static(Text(", ".join(self.versions)), id="confirm-versions")
+            yield Static(Text(f"A rollout may then try {', '.join(self.versions[:3])} here again."))
+            with Horizontal(id="confirm-buttons"):
+                yield Button(Text("Cancel"), id="cancel")
+                yield Button(Text(f"Clear {named}"), id="clear", variant="warning")
+
+    def on_mount(self) -> None:
+        """Remember when it could first be seen."""
+        self.call_after_refresh(self._drawn)
+
+    def _drawn(self) -> None:
+        self._shown_at = time.monotonic()
+
+    def action_answer(self, answer: bool) -> None:  # noqa: FBT001  # an action's argument
+        """End with an answer, unless the key was typed before the question was read."""
+        if not answer or time.monotonic() - self._shown_at >= _TOO_EARLY_SECONDS:
+            self.dismiss(answer)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """A button answers."""
+        self.action_answer(event.button.id == "clear")

@@ -1,0 +1,117 @@
+"""Doctor: the findings as a tree by category, the one under the cursor whole beside it, run again on demand."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Static, Tree
+
+from bcd.doctor.finding import Finding, Level, Report
+from bcd.doctor.report.words import MARKS, by_category, tally, verdict_line
+from bcd.tui.screens.base import ConsoleScreen
+from bcd.tui.snapshot import Snapshot
+
+_STYLES = {
+    Level.FAIL: "bold red",
+    Level.WARN: "bold yellow",
+    Level.UNKNOWN: "bold magenta",
+    Level.NOTE: "cyan",
+    Level.OK: "green",
+    Level.SKIPPED: "dim",
+}
+
+
+class DoctorScreen(ConsoleScreen):
+    """The doctor's report."""
+
+    NAME = "doctor"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "again", "Run again", id="doctor.again"),
+        Binding("y", "copy_hint", "Copy the command", id="doctor.copy"),
+    ]
+
+    report: reactive[Report | None] = reactive(None)
+
+    class Again(Message):
+        """The operator wants the checks run again."""
+
+    class Copy(Message):
+        """The operator wants this text on the clipboard."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def body(self) -> Iterable[Widget]:
+        """Verdict, tree, detail."""
+        yield Static(Text("looking…", style="dim"), id="doctor-verdict")
+        tree: Tree[Finding] = Tree("findings", id="doctor-tree")
+        tree.show_root = False
+        yield Horizontal(tree, VerticalScroll(Static(id="doctor-detail")), id="doctor-body")
+
+    def on_mount(self) -> None:
+        """Show the app's last report, and have one made where there is none."""
+        super().on_mount()
+        self.watch(self.app, "report", self._take_report)
+
+    def on_screen_resume(self) -> None:
+        """Coming here looks again."""
+        self.post_message(self.Again())
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Nothing of the snapshot is shown here but the top bar."""
+
+    def action_again(self) -> None:
+        """Run the checks again."""
+        self.query_one("#doctor-verdict", Static).update(Text("looking…", style="dim"))
+        self.post_message(self.Again())
+
+    def action_copy_hint(self) -> None:
+        """Copy the command of the finding under the cursor."""
+        finding = self._finding
+        if finding is not None and finding.hint:
+            self.post_message(self.Copy(finding.hint))
+
+    def on_tree_node_highlighted(self) -> None:
+        """Show the finding under the cursor whole."""
+        self.query_one("#doctor-detail", Static).update(_detail(self._finding))
+
+    @property
+    def _finding(self) -> Finding | None:
+        node = self.query_one("#doctor-tree", Tree).cursor_node
+        return None if node is None else node.data
+
+    def _take_report(self, report: Report | None) -> None:
+        if report is None:
+            return
+        self.query_one("#doctor-verdict", Static).update(Text(verdict_line(report), style="bold"))
+        tree: Tree[Finding] = self.query_one("#doctor-tree", Tree)
+        before = self._finding
+        tree.clear()
+        for category, findings in by_category(report):
+            loud = any(f.level in (Level.FAIL, Level.WARN, Level.UNKNOWN) for f in findings)
+            branch = tree.root.add(Text(f"{category}: {tally(findings)}"), expand=loud)
+            for finding in sorted(findings, key=lambda f: list(Level).index(f.level)):
+                mark = Text(f"{MARKS[finding.level]:<5}", style=_STYLES[finding.level])
+                leaf = branch.add_leaf(mark.append(finding.id.partition(".")[2], style="default"), data=finding)
+                if before is not None and (finding.id, finding.message) == (before.id, before.message):
+                    self.call_after_refresh(tree.move_cursor, leaf)
+        tree.root.expand()
+
+
+def _detail(finding: Finding | None) -> Text:
+    if finding is None:
+        return Text()
+    text = Text()
+    text.append(f"{MARKS[finding.level]}  {finding.id}\n\n", style=_STYLES[finding.level])
+    text.append(f"{finding.message}\n")
+    if finding.evidence:
+        text.append("\nsaw\n", style="dim").append("".join(f"  {line}\n" for line in finding.evidence))
+    if finding.hint:
+        text.append("\ndo\n", style="dim").append(f"  {finding.hint}\n", style="bold")
+    return text.append(f"\nsee {finding.link}", style="dim")

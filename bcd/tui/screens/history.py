@@ -1,0 +1,92 @@
+"""History: what happened here, newest first, filtered as it is typed."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import DataTable, Input, Static
+
+from bcd.core.records import Json
+from bcd.tui.screens.base import ConsoleScreen
+from bcd.tui.snapshot import Snapshot
+
+
+class HistoryScreen(ConsoleScreen):
+    """The timeline."""
+
+    NAME = "history"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
+        Binding("escape", "no_filter", "No filter", show=False, id="history.no-filter"),
+    ]
+
+    events: reactive[tuple[Json, ...]] = reactive(())
+
+    def body(self) -> Iterable[Widget]:
+        """Filter, table, empty state."""
+        yield Input(placeholder="filter: a version, an event, a word", id="history-filter")
+        table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
+        yield table
+        yield Static(Text("Nothing happened here yet.", style="dim"), id="history-empty")
+
+    def on_mount(self) -> None:
+        """Columns, then the app's events."""
+        self.query_one("#history-table", DataTable).add_columns("when", "event", "version", "more")
+        self.query_one("#history-filter").display = False
+        super().on_mount()
+        self.watch(self.app, "events", self._take_events)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """The events come of themselves."""
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        field = self.query_one("#history-filter", Input)
+        field.display = True
+        field.focus()
+
+    def action_no_filter(self) -> None:
+        """Show everything again."""
+        field = self.query_one("#history-filter", Input)
+        field.value = ""
+        field.display = False
+        self.query_one("#history-table").focus()
+
+    def on_input_changed(self) -> None:
+        """Filter as it is typed."""
+        self._fill()
+
+    def on_input_submitted(self) -> None:
+        """Back to the table, the filter kept."""
+        self.query_one("#history-table").focus()
+
+    def _take_events(self, events: tuple[Json, ...]) -> None:
+        self.events = events
+        self._fill()
+
+    def _fill(self) -> None:
+        wanted = self.query_one("#history-filter", Input).value.casefold()
+        table: DataTable[Text] = self.query_one("#history-table", DataTable)
+        row = table.cursor_row
+        table.clear()
+        for event in self.events:
+            cells = _cells(event)
+            if wanted in " ".join(cells).casefold():
+                table.add_row(*(Text(cell) for cell in cells))
+        table.move_cursor(row=min(row, max(0, table.row_count - 1)))
+        table.display = bool(table.row_count)
+        self.query_one("#history-empty").display = not table.row_count
+
+
+def _cells(event: Json) -> tuple[str, str, str, str]:
+    at = event.get("at")
+    when = f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}" if isinstance(at, int) else "unknown"
+    more = [f"{key} {event[key]}" for key in ("sequence", "slot", "way", "code") if event.get(key) is not None]
+    if event.get("reason"):
+        more.append(str(event["reason"]))
+    version = event.get("version") or event.get("versions") or ""
+    return when, str(event.get("event")), str(version), "; ".join(more)

@@ -1,0 +1,93 @@
+"""Overview: what runs, from which slot, where the update is, how long it has, what failed. Plain within a second."""
+
+from collections.abc import Iterable
+
+from rich.text import Text
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import Static
+
+from bcd.core.links import SLOTS
+from bcd.core.status import Status
+from bcd.tui.forecast import futures
+from bcd.tui.phase import phase_of
+from bcd.tui.screens.base import ConsoleScreen
+from bcd.tui.snapshot import Snapshot
+from bcd.tui.widgets.countdown import Countdown
+from bcd.tui.widgets.forecast_view import ForecastView
+from bcd.tui.widgets.phase_rail import PhaseRail
+from bcd.tui.widgets.slot_panel import SlotPanel
+from bcd.tui.words import size
+
+
+class OverviewScreen(ConsoleScreen):
+    """The first screen."""
+
+    NAME = "overview"
+
+    def body(self) -> Iterable[Widget]:
+        """Slots, rail, countdown, forecast, facts."""
+        yield Horizontal(*(SlotPanel(slot) for slot in SLOTS), id="slots")
+        yield PhaseRail()
+        yield Countdown()
+        yield ForecastView()
+        yield Static(id="facts")
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Hand each widget its part."""
+        status = snapshot.status
+        for slot in SLOTS:
+            panel = self.query_one(f"#slot-{slot}", SlotPanel)
+            panel.now = snapshot.taken_at
+            panel.record = None if status is None else status.record(slot)
+            panel.note = _note(status, slot)
+            panel.role = _role(status, slot)
+        self.query_one(PhaseRail).phase = phase_of(snapshot)
+        self.query_one(Countdown).left = None if status is None else status.left
+        self.query_one(ForecastView).shown = futures(snapshot, crash_loop_rollback=snapshot.crash_loop_rollback)
+        self.query_one("#facts", Static).update(_facts(snapshot))
+        self.set_class(status is not None and status.left is not None, "-pending")
+
+
+def _role(status: Status | None, slot: str) -> str:
+    if status is None:
+        return ""
+    return "current" if status.current.slot == slot else "previous" if status.previous.slot == slot else ""
+
+
+def _note(status: Status | None, slot: str) -> str:
+    pending = None if status is None else status.pending.value
+    if status is None or pending is None:
+        return ""
+    return "waits for its welcome" if slot == pending.to_slot and slot == status.current.slot else ""
+
+
+def _facts(snapshot: Snapshot) -> Text:
+    status = snapshot.status
+    text = Text()
+    if status is None:
+        trouble = snapshot.trouble
+        return Text("" if trouble is None else f"{trouble.message}\n{trouble.hint}", style="bold red")
+    pins = status.config.update
+    text.append(f"floor {status.floor}", style="bold")
+    text.append(f"   {len(pins.release_pins)} release pins, {pins.release_threshold} must sign")
+    text.append(f"   entrypoint {status.layout.entrypoint}\n", style="dim")
+    transfer = snapshot.transfer
+    if transfer is not None:
+        done, total, rate = transfer
+        share = done / total
+        eta = f", {int((total - done) / rate)} s to go" if rate > 0 else ""
+        text.append(f"{'━' * round(share * 40):<40} {share:4.0%}  {size(done)} of {size(total)}, {size(rate)}/s{eta}\n")
+    failed = () if status.update.value is None else status.update.value.failed
+    if failed:
+        text.append(f"failed here: {', '.join(entry.version for entry in reversed(failed))}\n", style="bold red")
+        text.append(f"  {failed[-1].version}: {failed[-1].reason}\n")
+    for problem in status.problems:
+        text.append(f"{problem.state}: {problem.what} ({problem.why})\n", style="bold yellow")
+    for path in status.aside:
+        text.append(f"a broken record was moved aside: {path}\n", style="bold yellow")
+    if snapshot.agent_error:
+        text.append(f"the agent's last trouble: {snapshot.agent_error}\n", style="yellow")
+    if snapshot.agent is None:
+        text.append("no agent answers: nothing updates this node, and nothing swaps back\n", style="bold yellow")
+    return text

@@ -1,0 +1,63 @@
+"""What the console shows at one instant: the disk's state, and the agent's beside it where one answers. A value."""
+
+from dataclasses import dataclass
+
+from bcd.core.errors import BcdError
+from bcd.core.status import Status
+from bcd.core.text import Foreign
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One reading."""
+
+    status: Status | None
+    """None where the configuration can't be read; `trouble` says why."""
+    agent: dict[str, object] | None
+    """The agent's live state; None where none answers."""
+    trouble: BcdError | None
+    taken_at: float
+    """Unix seconds, by the injected clock."""
+    running_slot_moved: bool = False
+    """Whether `current` no longer names the binary that this console runs from."""
+    crash_loop_rollback: bool = False
+    """Whether a unit here brings a crash-looping release back."""
+    clear_refused: str | None = None
+    """Why this user may not clear failed versions, with the command that may; None where they may."""
+
+    @property
+    def session(self) -> tuple[str, str]:
+        """The gateway session's state, and its last error."""
+        session = {} if self.agent is None else self.agent.get("session")
+        if not isinstance(session, dict):
+            return "unknown", ""
+        return _text(session.get("state")) or "unknown", _text(session.get("error"))
+
+    @property
+    def agent_phase(self) -> str:
+        """What the agent says that it is at; empty where none answers."""
+        return "" if self.agent is None else _text(self.agent.get("phase"))
+
+    @property
+    def agent_target(self) -> str:
+        """The version that the agent works on; empty where there is none."""
+        return "" if self.agent is None else _text(self.agent.get("target"))
+
+    @property
+    def agent_error(self) -> str:
+        """The agent's last trouble; empty where there is none."""
+        return "" if self.agent is None else _text(self.agent.get("error"))
+
+    @property
+    def transfer(self) -> tuple[int, int, float] | None:
+        """Bytes done, bytes in all, bytes a second; None where nothing is downloaded."""
+        if self.agent is None:
+            return None
+        done, total, rate = (self.agent.get(key) for key in ("bytes_done", "bytes_total", "rate"))
+        if not isinstance(done, int) or not isinstance(total, int) or total <= 0:
+            return None
+        return done, total, float(rate) if isinstance(rate, int | float) else 0.0
+
+
+def _text(value: object) -> str:
+    return "" if value is None else value if isinstance(value, Foreign) else Foreign(str(value))

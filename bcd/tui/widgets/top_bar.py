@@ -1,0 +1,59 @@
+"""The two lines on top of every screen: who this node is and whether it is connected, and the screens with their keys."""
+
+from datetime import datetime
+
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from bcd.tui.snapshot import Snapshot
+
+SCREENS = ("overview", "failed", "doctor", "history", "config")
+
+
+class TopBar(Static):
+    """The top of a screen."""
+
+    snapshot: reactive[Snapshot | None] = reactive(None, layout=False)
+
+    def __init__(self, screen_name: str) -> None:
+        super().__init__()
+        self._screen_name = screen_name
+
+    def render(self) -> Text:
+        """Two lines."""
+        text = Text(no_wrap=True, overflow="ellipsis")
+        snapshot = self.snapshot
+        if snapshot is not None:
+            text.append_text(_who(snapshot)).append("\n").append_text(self._tabs(snapshot))
+        return text
+
+    def _tabs(self, snapshot: Snapshot) -> Text:
+        update = None if snapshot.status is None else snapshot.status.update.value
+        counts = {"failed": len(update.failed) if update is not None else 0}
+        tabs = Text()
+        for number, name in enumerate(SCREENS, start=1):
+            count = f" {counts[name]}" if counts.get(name) else ""
+            style = "reverse bold" if name == self._screen_name else "bold" if count else ""
+            tabs.append(f" {number} {name.capitalize()}{count} ", style=style)
+        return tabs
+
+
+def _who(snapshot: Snapshot) -> Text:
+    status = snapshot.status
+    text = Text(" bcd ", style="bold")
+    if status is not None:
+        text.append(f"{status.version}  ", style="bold")
+        node = status.config.node.node_id
+        text.append(f"{node}  " if node else "")
+    text.append("● agent up" if snapshot.agent is not None else "○ no agent", style="" if snapshot.agent else "yellow")
+    state, error = snapshot.session
+    if snapshot.agent is not None:
+        good = state == "welcomed"
+        text.append(f"   {'●' if good else '○'} gateway {state}", style="" if good else "yellow")
+        if error:
+            text.append(f": {error}", style="dim")
+    if snapshot.running_slot_moved:
+        text.append("   this console runs the old binary (N: start anew)", style="bold yellow")
+    text.append(f"   {datetime.fromtimestamp(snapshot.taken_at).astimezone():%H:%M}", style="dim")
+    return text

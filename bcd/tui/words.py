@@ -1,0 +1,23 @@
+"""Numbers as people say them: sizes, ages, digests. Pure."""
+
+_STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+def age(seconds: float) -> str:
+    """`12 days`, `1 hour`, `4 seconds`; never negative."""
+    whole = max(0, int(seconds))
+    for step, name in _STEPS:
+        if whole >= step:
+            count = whole // step
+            return f"{count} {name}{'s' if count != 1 else ''}"
+    return f"{whole} second{'s' if whole != 1 else ''}"
+
+
+def size(count: float) -> str:
+    """`32.6 MiB`."""
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"
+
+
+def digest(sha256: str) -> str:
+    """A SHA-256's beginning, in two groups."""
+    return f"{sha256[:4]} {sha256[4:8]}…"
