@@ -26,7 +26,7 @@ from bcd.core.layout import layout_of
 from bcd.core.leftovers import remove_stale
 from bcd.core.links import CURRENT, PREVIOUS, Slot, other_slot, read_link, slot_file, switch_link
 from bcd.core.lock import locked
-from bcd.core.records import Confirmed, Failed, PendingRecord, SlotRecord
+from bcd.core.records import Confirmed, Failed, PendingRecord, SlotRecord, read_update
 from bcd.core.section import DaemonSection, named_version
 from bcd.core.service import ServiceManager
 from bcd.core.settle import Outcome, Situation, decide, failure_reason
@@ -315,11 +315,10 @@ class Manager:
     def _situation(self, pending: PendingRecord) -> Situation:
         link = read_link(self.layout.slots_dir, CURRENT)
         there = link.slot if os.path.isfile(self.layout.current) else None
-        confirmed = self.store.update().confirmed
         return Situation(
             pending=pending,
             current=there,
-            confirmed_swap_id=None if confirmed is None else confirmed.swap_id,
+            confirmed_swap_id=self.store.update().confirmed_swap,
             marker=self.store.marker,
             seconds_left=time_left(pending, self._clock).seconds,
             old_slot_whole=lambda: self._old_slot_whole(pending),
@@ -367,7 +366,7 @@ class Manager:
             if pending is None or read_link(self.layout.slots_dir, CURRENT).slot != pending.to_slot:
                 return None
             update = self.store.update()
-            if update.confirmed is None or update.confirmed.swap_id != pending.swap_id:
+            if update.confirmed_swap != pending.swap_id:
                 confirmed = Confirmed(
                     raw(pending.to_version), pending.sequence, int(self._clock.wall()), raw(pending.swap_id)
                 )
@@ -397,6 +396,10 @@ class Manager:
         with as_host_error("roll back"), locked(self.layout.records_dir, _LOCK_SECONDS):
             pending = self.store.pending()
             if pending is None or read_link(self.layout.slots_dir, CURRENT).slot != pending.to_slot:
+                return False
+            confirmed = read_update(self.layout.update_record).value
+            if confirmed is not None and confirmed.confirmed_swap == pending.swap_id:
+                # It was welcomed, and that is on disk: only the pending record's removal is owed yet, as Settle says too.
                 return False
             self._go_back(pending, way=way, said=said)
             return True

@@ -87,6 +87,11 @@ class UpdateRecord(NamedTuple):
     """Oldest first."""
     extra: Json = _NOTHING
 
+    @property
+    def confirmed_swap(self) -> str | None:
+        """The swap that a gateway welcomed last."""
+        return None if self.confirmed is None else self.confirmed.swap_id
+
     def with_failed(self, entry: Failed) -> "UpdateRecord":
         """The same with `entry` last, in place of an older one of its version; the oldest past 32 dropped."""
         kept = tuple(failed for failed in self.failed if raw(failed.version) != raw(entry.version))

@@ -192,11 +192,14 @@ class GatewaySession:
         raise Refused(clean(closed, 200)) if closed else ConnectionResetError("the gateway closed before its welcome")
 
     async def _receive(self, connection: ClientConnection) -> None:
+        said = ""
         async for text in connection:
             try:
                 frame = decode(text)
             except MalformedFrame as error:
-                _log.warning("a frame of the gateway was passed over: %s", error)
+                # One line for as long as it is the same, as for failures.
+                _log.log(logging.DEBUG if f"{error}" == said else logging.WARNING, "a frame was passed over: %s", error)
+                said = f"{error}"
                 continue
             if isinstance(frame, Bye):
                 _log.info("the gateway said goodbye: %s", clean(frame.reason, 200))

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bcd.core.download import Fetcher, Progress, Wanted
-from bcd.core.errors import BcdError, Refusal
-from bcd.core.manager import Fetch, Manager
+from bcd.core.errors import BcdError, HostError, Refusal
+from bcd.core.manager import Fetch, Manager, Prepared
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.space import check_room
@@ -151,10 +151,11 @@ class Updater:
     async def _attempt(self, target: Target) -> None:
         try:
             await self._once(target)
-        except Refusal as refusal:
-            await self._end(target, refusal)
         except BcdError as error:
             if target.cancelled.is_set():
+                return
+            if isinstance(error, Refusal):
+                await self._end(target, error)
                 return
             delay = max(target.backoff.next(), getattr(error, "retry_after", None) or 0.0)
             target.ready_at = time.monotonic() + delay
@@ -167,7 +168,9 @@ class Updater:
     async def _once(self, target: Target) -> None:
         self._live.update(target=target.shown, phase="checking", error=None, retry_at=None)
         manager, server_time = self._manager, self._server_time()
-        prepared = await in_thread(lambda: manager.prepare(target.spec, server_time=server_time))
+        # Before it is looked at: what changes meanwhile (an operator's --clear-failed) may have come too late for it.
+        target.fingerprint = manager.fingerprint()
+        prepared = await in_thread(lambda: self._prepare(target.spec, server_time))
         if prepared is None:
             self._finish(target)
             self._live.update(phase="idle", target=None)
@@ -178,10 +181,17 @@ class Updater:
         if prepared.fetch is not None:
             _log.info("update to %s: downloading %d bytes", prepared.version, prepared.fetch.size)
             staged = await self._download(prepared.fetch, target.cancelled)
+        if target.cancelled.is_set():
+            return
         self._live.update(phase="staging")
-        pending = await in_thread(
-            lambda: manager.swap(target.spec, server_time=server_time, command_id=target.command_id)
-        )
+        try:
+            pending = await in_thread(
+                lambda: manager.swap(target.spec, server_time=server_time, command_id=target.command_id)
+            )
+        except Refusal:
+            # A swap changes the node before it refuses: the first one adopts the entrypoint.
+            target.fingerprint = manager.fingerprint()
+            raise
         if staged is not None:
             with suppress(OSError):
                 os.unlink(staged)
@@ -190,6 +200,17 @@ class Updater:
         self._finish(target)
         self._replaced = True
         await self._reporter.target_swapped(target, pending)
+
+    def _prepare(self, spec: object, server_time: int | None) -> Prepared | None:
+        prepared = self._manager.prepare(spec, server_time=server_time)
+        if prepared is None and self._manager.time_left() is not None:
+            # It runs, but no welcome is on record yet, so that it may still be rolled back: told as done it would be a lie.
+            raise HostError(
+                "update-in-progress",
+                f"bcd {self._manager.running_version()} runs and is not confirmed yet",
+                "it is confirmed by its first welcome, or rolled back within two minutes",
+            )
+        return prepared
 
     async def _download(self, fetch: Fetch, cancelled: threading.Event) -> Path:
         layout = self._manager.layout
@@ -220,7 +241,6 @@ class Updater:
         if target.refusal is None or target.refusal.message != refusal.message:
             _log.error("%s is refused: %s (%s)", target.shown, refusal.message, refusal.code)
         target.refusal = refusal
-        target.fingerprint = self._manager.fingerprint()
         self._finish(target)
         await self._reporter.target_refused(target, refusal)
 

@@ -71,7 +71,7 @@ def test_a_configuration_that_is_none_is_refused(command: tuple[str, ...], make:
     assert acting_on_a_terminal(done.stderr) == []
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("command", [COMMANDS["update --json"], COMMANDS["check"], COMMANDS["node"]], ids=" ".join)
 def test_a_configuration_that_may_not_be_read_ends_with_4(command: tuple[str, ...], run: Runner, node: Node) -> None:
     node.forbid(node.config)
     done = run(*command, "--config", str(node.config), user=NOBODY)

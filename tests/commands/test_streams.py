@@ -94,7 +94,6 @@ def test_a_reader_that_went_away_hides_no_bad_status(name: str, run: Runner, nod
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"PYTHONIOENCODING": "ascii"},
         {"TERM": "dumb", "COLUMNS": "20"},
-        {"TERM": ""},
     ],
     ids=str,
 )

@@ -138,10 +138,12 @@ def test_help_reads_at_80_columns(
 
 
 @pytest.mark.parametrize("columns", ["1", "20", "0", "-5", "wide"])
-def test_a_narrow_terminal_cuts_no_word_of_the_help(columns: str, run: Runner) -> None:
+def test_a_narrow_terminal_cuts_no_word_of_the_help(columns: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is drawn 60 wide at least; the terminal wraps what is wider."""
-    narrow = run("update", "--help", env={"COLUMNS": columns})
-    wide = run("update", "--help", env={"COLUMNS": "300"})
+    monkeypatch.setenv("COLUMNS", columns)
+    narrow = call("update", "--help")
+    monkeypatch.setenv("COLUMNS", "300")
+    wide = call("update", "--help")
     assert (narrow.status, narrow.stderr, "…" in narrow.stdout) == (0, "", False)
     assert narrow.stdout.split() == wide.stdout.split()
     assert max(map(len, wide.stdout.splitlines())) <= 100

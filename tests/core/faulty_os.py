@@ -62,7 +62,7 @@ def each_call(turn: Callable[[str], None], power: "Power | None" = None) -> Iter
         fresh = not os.path.lexists(path)
         handle = int(real["open"](path, flags, *given, **named))
         if fresh and power is not None:
-            power.forget(handle)
+            power.made(handle)
         return handle
 
     with pytest.MonkeyPatch.context() as patched:
@@ -90,9 +90,10 @@ class Power:
             for name in files:
                 self._keep_bytes(os.path.join(directory, name))
 
-    def forget(self, handle: int) -> None:
-        """A file was made."""
-        self._files.pop(os.fstat(handle).st_ino, None)
+    def made(self, handle: int) -> None:
+        """A file was made, empty, with the mode that it was opened with."""
+        found = os.fstat(handle)
+        self._files[found.st_ino] = (stat.S_IMODE(found.st_mode), b"")
 
     def synced(self, handle: int) -> None:
         """A file or a directory was fsynced."""
@@ -130,12 +131,12 @@ class Power:
                 tree[path] = Entry("dir", stat.S_IMODE(found.st_mode), b"")
                 self._add(tree, f"{path}/", found.st_ino)
             else:
-                tree[path] = Entry("file", *self._files.get(found.st_ino, (0, b"")))
+                tree[path] = Entry("file", *self._files[found.st_ino])
 
     def lost_data(self) -> Tree:
         """What is there after the power went and every name survived, but of the bytes only what was fsynced."""
         tree = read_tree(self._root)
         for path, entry in tree.items():
             if entry.kind == "file":
-                tree[path] = Entry("file", *self._files.get(os.lstat(self._root / path).st_ino, (0, b"")))
+                tree[path] = Entry("file", *self._files[os.lstat(self._root / path).st_ino])
         return tree

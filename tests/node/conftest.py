@@ -1,4 +1,7 @@
-"""What every test of the node runs under: one authority for the whole run, and no proxy on the way to loopback."""
+"""What every test of the node runs under: a machine that trusts somebody else, and no proxy on the way to loopback."""
+
+import os
+from pathlib import Path
 
 import pytest
 import trustme
@@ -12,8 +15,18 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
+@pytest.fixture(scope="session")
+def system_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The machine's own trust store: it knows one authority, not the one above."""
+    store = tmp_path_factory.mktemp("system") / "certificates.pem"
+    trustme.CA().cert_pem.write_to_path(os.fspath(store))
+    return store
+
+
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _machine(monkeypatch: pytest.MonkeyPatch, system_store: Path) -> None:
     for name in _PROXY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", os.fspath(system_store))
+    monkeypatch.setenv("SSL_CERT_DIR", os.fspath(system_store.parent / "none"))

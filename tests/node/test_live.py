@@ -218,7 +218,9 @@ def _stale_socket(path: Path) -> None:
     [_stale_socket, lambda path: path.write_text("not a socket"), lambda path: path.symlink_to("/dev/null")],
     ids=["a-dead-agents-socket", "a-file", "a-link"],
 )
-async def test_what_lies_in_the_sockets_place_is_replaced(tmp_path: Path, leave_behind: Callable[[Path], object]) -> None:
+async def test_what_lies_in_the_sockets_place_is_replaced(
+    tmp_path: Path, leave_behind: Callable[[Path], object]
+) -> None:
     """An agent that was killed does not keep the next one from being looked at."""
     leave_behind(tmp_path / SOCKET_NAME)
     _stale_socket(tmp_path / f".{SOCKET_NAME}.{os.getpid()}")  # of an agent that had this very pid, as in a container
@@ -376,7 +378,7 @@ def test_an_agent_that_accepts_nobody_is_waited_for_no_longer_than_asked(tmp_pat
         _stale_socket,
         lambda path: path.write_text('{"format":1}\n'),
         lambda path: path.mkdir(),
-        lambda path: os.mkfifo(path),
+        os.mkfifo,
         lambda path: path.symlink_to("loop"),
     ],
     ids=["nothing", "a-dead-agents-socket", "a-file", "a-directory", "a-fifo", "a-dangling-link"],

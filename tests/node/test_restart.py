@@ -19,7 +19,12 @@ ENVIRONMENTS: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "plain": ({"PATH": "/bin", "HTTPS_PROXY": "http://p:1"}, {"PATH": "/bin", "HTTPS_PROXY": "http://p:1"}),
     "plain-with-a-library-path": ({"LD_LIBRARY_PATH": "/opt/lib"}, {"LD_LIBRARY_PATH": "/opt/lib"}),
     "packed": (
-        {"PATH": "/bin", "_PYI_ARCHIVE_FILE": "/x", "_PYI_APPLICATION_HOME_DIR": "/tmp/_MEI1", "_MEIPASS2": "/tmp/_MEI1"},
+        {
+            "PATH": "/bin",
+            "_PYI_ARCHIVE_FILE": "/x",
+            "_PYI_APPLICATION_HOME_DIR": "/tmp/_MEI1",
+            "_MEIPASS2": "/tmp/_MEI1",
+        },
         {"PATH": "/bin"},
     ),
     "packed-over-a-library-path": (
@@ -48,7 +53,9 @@ def test_only_what_a_packed_binary_added_is_taken_away(environ: Mapping[str, str
 def entrypoint(tmp_path: Path) -> Path:
     """An installed program that writes down how it was started."""
     return program(
-        tmp_path / "bcd", "import json,os\njson.dump([sys.argv,dict(os.environ),os.getpid()],open({out!r},'w'))", tmp_path
+        tmp_path / "bcd",
+        "import json,os\njson.dump([sys.argv,dict(os.environ),os.getpid()],open({out!r},'w'))",
+        tmp_path,
     )
 
 

@@ -1,0 +1,86 @@
+"""Release check: would this node take that release? Each check of the rules in order, passed, failed or not reached."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from bcd.core.acceptance import Acceptance
+from bcd.core.errors import BcdError
+from bcd.tui.screens.base import ConsoleScreen
+from bcd.tui.snapshot import Snapshot
+
+_MARKS = {
+    "passed": ("●", "green"),
+    "failed": ("✗", "bold red"),
+    "skipped": ("·", "dim"),
+    "not-reached": ("○", "dim"),
+}
+
+
+class CheckScreen(ConsoleScreen):
+    """The checks over a manifest."""
+
+    NAME = "check"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "edit", "Manifest", key_display="/", id="check.edit")]
+
+    answer: reactive[Acceptance | BcdError | None] = reactive(None)
+
+    class Judge(Message):
+        """The operator wants this manifest judged: a path, or its text where it starts with a brace."""
+
+        def __init__(self, given: str) -> None:
+            super().__init__()
+            self.given = given
+
+    def body(self) -> Iterable[Widget]:
+        """The field, and the checks."""
+        yield Input(placeholder="a manifest's file, or its text pasted here; Enter checks it", id="check-given")
+        yield VerticalScroll(Static(id="check-answer"))
+
+    def on_mount(self) -> None:
+        """Show the app's last answer."""
+        super().on_mount()
+        self.watch(self.app, "acceptance", self._take_answer)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """The answer comes of itself."""
+
+    def action_edit(self) -> None:
+        """Type another one."""
+        self.query_one("#check-given").focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Judge what was given."""
+        if event.value.strip():
+            self.query_one("#check-answer", Static).update(Text("checking…", style="dim"))
+            self.post_message(self.Judge(event.value.strip()))
+
+    def _take_answer(self, answer: Acceptance | BcdError | None) -> None:
+        self.query_one("#check-answer", Static).update(_drawn(answer))
+
+
+def _drawn(answer: Acceptance | BcdError | None) -> Text:
+    if answer is None:
+        return Text("Nothing is changed by a check, and nothing is fetched.", style="dim")
+    if isinstance(answer, BcdError):
+        return Text(f"{answer.message} ({answer.code})\n{answer.hint}", style="bold red")
+    text = Text()
+    if answer.refusal is None:
+        text.append("this node would take this release\n\n", style="bold green")
+    else:
+        text.append(f"refused: {answer.refusal.message} ({answer.refusal.code})\n", style="bold red")
+        text.append(f"{answer.refusal.hint}\n\n")
+    for check in answer.checks:
+        mark, style = _MARKS[check.state]
+        text.append(f"{mark} ", style=style).append(f"{check.code:<20}", style=style).append(f"  {check.message}\n")
+        if check.code == "manifest-signatures" and answer.verification is not None:
+            for verdict in answer.verification.signatures:
+                text.append(f"    {verdict.kid or '(unread)'}: {verdict.why}\n", style="dim")
+    return text
