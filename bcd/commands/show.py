@@ -49,11 +49,11 @@ def show_update(config_path: str, *, as_json: bool, color: str) -> ExitStatus:
 
 
 def exit_status(status: Status) -> ExitStatus:
-    """4 where something could not be looked at, 1 where a record is broken or no slot is current, else 0."""
+    """4 where something could not be looked at, 1 where a record is or was broken, or no slot is current, else 0."""
     states = {problem.state for problem in status.problems}
     if "unreadable" in states:
         return ExitStatus.NOT_PERMITTED
-    broken = "corrupt" in states or (status.current.present and status.current.slot is None)
+    broken = "corrupt" in states or bool(status.aside) or (status.current.present and status.current.slot is None)
     return ExitStatus.PROBLEM if broken else ExitStatus.OK
 
 

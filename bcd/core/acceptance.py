@@ -208,7 +208,11 @@ class _Run:
 
     def wrong_product(self) -> str:
         if self.manifest.product != PRODUCT:
-            raise Refusal("wrong-product", f"the manifest is of {self.manifest.product}, not of {PRODUCT}")
+            raise Refusal(
+                "wrong-product",
+                f"the manifest is of {self.manifest.product}, not of {PRODUCT}",
+                "correct the section in the control plane",
+            )
         return f"a release of {PRODUCT}"
 
     def version_mismatch(self) -> str:
@@ -244,7 +248,11 @@ class _Run:
     def no_artifact(self) -> str:
         if not self._of_this_platform():
             offered = ", ".join(sorted({artifact.platform for artifact in self.manifest.artifacts}))
-            raise Refusal("no-artifact", f"the release has no file for {self.facts.platform}, only for {offered}")
+            raise Refusal(
+                "no-artifact",
+                f"the release has no file for {self.facts.platform}, only for {offered}",
+                "publish a release with a file for this platform",
+            )
         return f"has a file for {self.facts.platform}"
 
     def digest_mismatch(self) -> str:
@@ -263,7 +271,11 @@ class _Run:
         size = 0 if artifact is None else artifact.size
         if size > ARTIFACT_LIMIT_BYTES:
             self.answer.artifact = None
-            raise Refusal("too-large", f"the file has {size} bytes, more than the {ARTIFACT_LIMIT_BYTES} allowed")
+            raise Refusal(
+                "too-large",
+                f"the file has {size} bytes, more than the {ARTIFACT_LIMIT_BYTES} allowed",
+                "publish a smaller file",
+            )
         return f"{size} bytes"
 
     def unsafe_entrypoint(self) -> str:

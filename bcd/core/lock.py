@@ -1,6 +1,7 @@
 """The lock that swap, settle, confirm, rollback and clear take (spec/self-update.md sections 6 and 7).
 
-`flock` on an open file: the kernel frees it when its holder dies, however it dies (field report 21).
+`flock` on an open file: the kernel frees it when its holder dies, however it dies (field report 21). Its owner's alone:
+whoever may read a file may lock it, and any user of the machine could hold up a confirm until its deadline.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ def locked(records_dir: str, wait_seconds: float) -> Iterator[None]:
     """
     path = os.path.join(records_dir, LOCK_NAME)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise host_error(error, "take the update lock") from error
     try:

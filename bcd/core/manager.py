@@ -102,6 +102,8 @@ class Manager:
         self.layout = layout_of(config)
         self.store = Store(self.layout, clock)
         self._prepared: str | None = None
+        self._until: float | None = None
+        """The end of what this process was given at its start, CLOCK_BOOTTIME seconds; None where nothing was pending."""
 
     # -- looking ------------------------------------------------------------------------------------------------
 
@@ -110,9 +112,28 @@ class Manager:
         return self._build.version
 
     def time_left(self) -> Left | None:
-        """What is left for the pending release to be welcomed; None where none is pending."""
+        """What is left for the pending release to be welcomed; None where none is pending.
+
+        Never more than there was at the start of this process: across boots, a wall clock that stays in the past gives
+        120 s at each look, for ever.
+        """
         pending = self.store.pending()
-        return None if pending is None else time_left(pending, self._clock)
+        if pending is None:
+            return None
+        left = time_left(pending, self._clock)
+        if self._until is None:
+            return left
+        return left._replace(seconds=min(left.seconds, self._until - self._clock.boottime()))
+
+    def went_back(self) -> bool:
+        """Whether `current` was pointed back under the pending release that runs: by a rollback that raced its welcome, or by hand.
+
+        Raises:
+            HostError: it can't be looked at.
+        """
+        with as_host_error("look at the current slot"):
+            pending = self.store.pending()
+            return pending is not None and read_link(self.layout.slots_dir, CURRENT).slot == pending.from_slot
 
     def fingerprint(self) -> tuple[object, ...]:
         """Changes when something changed on the node that may change a refusal (section 4)."""
@@ -289,6 +310,7 @@ class Manager:
                     pending = pending._replace(launched=True)
                     self.store.save_pending(pending)
                     steps.reached("launched")
+                self._until = self._clock.boottime() + time_left(pending, self._clock).seconds
                 return Settled(outcome=outcome, pending=pending)
             case Outcome.ROLL_BACK:
                 return self._roll_back_late(pending)
@@ -414,7 +436,11 @@ class Manager:
                 f"slot {slot} does not hold what ran before ({pending.from_version}), so bcd stays on {pending.to_version}",
                 f"install bcd at {self.layout.entrypoint} anew, then start the service",
             )
-        self.store.save_pending(pending._replace(way=way, said=said))
+        try:
+            self.store.save_pending(pending._replace(way=way, said=said))
+        except OSError as error:
+            # Only for the failure's reason. A bad release that filled the disk must not stay because of that.
+            _log.warning("the rollback could not be noted: %s", error)
         self.store.leave_marker()
         steps.reached("rollback-marked")
         try:
@@ -509,4 +535,5 @@ def _identity(path: str) -> tuple[int, int, int] | None:
         found = os.lstat(path)
     except OSError:
         return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+    # ctime, since the remedy for an entrypoint that is not root's alone (chown, chmod) changes nothing else.
+    return (found.st_ino, found.st_ctime_ns, found.st_size)

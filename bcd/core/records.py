@@ -6,6 +6,7 @@ not be read is `unreadable`; neither is ever taken for absent (field reports 01,
 standard library's json, because `bcd update` loads this (ADR 0002). spec/self-update.md section 5.
 """
 
+import errno
 import json
 import os
 import stat
@@ -19,6 +20,7 @@ from bcd.core.text import Foreign, raw
 FORMAT = 1
 FAILED_LIMIT = 32
 RECORD_LIMIT_BYTES = 1_048_576
+_NO_FILE = (errno.ELOOP, errno.ENXIO, errno.ENODEV)
 Json = dict[str, object]
 
 _NOTHING: Json = {}
@@ -165,7 +167,9 @@ def _read(path: str, parse: Callable[[Json], T]) -> Reading[T]:
     except PermissionError:
         return Reading("unreadable", None, "this user may not read it")
     except OSError as error:
-        return Reading("corrupt", None, error.strerror or "it is no regular file")
+        # Only a link, a socket or a device is broken. A good record is not, for want of descriptors or memory.
+        state: State = "corrupt" if error.errno in _NO_FILE else "unreadable"
+        return Reading(state, None, error.strerror or "it could not be opened")
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return Reading("corrupt", None, "it is no regular file")

@@ -45,7 +45,7 @@ def parse_section(spec: object) -> DaemonSection:
         raise _bad("it is no object")
     unknown = sorted(clean(str(key), 40) for key in spec.keys() - set(_FIELDS))
     if unknown:
-        raise _bad(f"it has unknown fields: {', '.join(unknown)}")
+        raise _bad(f"it has {len(unknown)} unknown fields: {', '.join(unknown[:5])}")
     for field in _FIELDS:
         if field not in spec:
             raise _bad(f"{field} is missing")
@@ -75,8 +75,9 @@ def check_url(url: str, *, clear_text: bool) -> None:
     Raises:
         Refusal: `bad-url`.
     """
-    # urlsplit drops tabs and newlines silently; what the request then names would not be what was checked.
-    if not url.isascii() or not url.isprintable() or " " in url:
+    # urlsplit drops tabs and newlines silently, and where it takes a backslash into the host, who connects ends the host
+    # there: what the request then names would not be what was checked.
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise _bad_url("it has characters that no URL has")
     try:
         parts = urlsplit(url)

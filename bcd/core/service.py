@@ -17,7 +17,7 @@ from bcd.core.durable import as_host_error, make_directories, write_durably
 from bcd.core.errors import HostError, Refusal
 from bcd.core.layout import Layout
 from bcd.core.text import clean
-from bcd.core.units import MARKER, UNIT_DIRECTORY, UnitFile, rollback_units
+from bcd.core.units import MARKER, ROLLBACK_UNIT, UNIT_DIRECTORY, UnitFile, rollback_units
 
 _SYSTEMD = "/run/systemd/system"
 _ASK_SECONDS = 10
@@ -101,10 +101,18 @@ class Systemd:
             self._say_once("systemd could not be reached (%s); a crash-looping update is not rolled back", error)
             return
         files = rollback_units(layout, unit=self._unit, systemd_version=version, directory=self._directory)
-        stale = [file for file in files if _read(file.path) != file.text]
-        for file in stale:
-            _write(file)
-        if not stale:
+        for file in files:
+            if _read(file.path) != file.text:
+                _write(file)
+        # Asked, not inferred from what was written just now: an earlier try may have written and failed to reload.
+        try:
+            waits = self._ask(
+                ["systemctl", "show", "--property=NeedDaemonReload", "--value", self._unit, ROLLBACK_UNIT]
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            self._say_once("systemd could not be reached (%s); a crash-looping update is not rolled back", error)
+            return
+        if "yes" not in waits.split():
             return
         try:
             self._ask(["systemctl", "daemon-reload"])
@@ -141,7 +149,13 @@ def _own_unit() -> str | None:
 
 def _run(command: Sequence[str]) -> str:
     return subprocess.run(  # noqa: S603  # a fixed command and our own unit's name
-        command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=_ASK_SECONDS,
+        check=True,
+        stdin=subprocess.DEVNULL,
     ).stdout
 
 

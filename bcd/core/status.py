@@ -70,6 +70,14 @@ class Status(NamedTuple):
         configured = self.config.update.release_sequence
         return release_floor(self.update.value, self.slots.value, configured, built_in)
 
+    @property
+    def floor_known(self) -> bool:
+        """Whether `floor` is all of it: without `update.json` the slots' records are evidence, where they can be read."""
+        never_updated = self.slots.state == "absent" and not self.current.present
+        return self.update.state == "good" or (
+            self.update.state == "absent" and (self.slots.state == "good" or never_updated)
+        )
+
     def record(self, slot: Slot | None) -> SlotRecord | None:
         """A slot's record; None where there is none or it could not be read."""
         return None if slot is None or self.slots.value is None else self.slots.value.of(slot)
@@ -140,12 +148,12 @@ def status_lines(status: Status, agent: dict[str, object] | None = None) -> list
     """The state as `bcd update` says it on a plain stream, one line each."""
     return [_version_line(status), _slots_line(status), *_pending_lines(status, agent), *_failed_lines(status)] + [
         f"{problem.state}: {problem.what} ({problem.why})" for problem in status.problems
-    ]
+    ] + [f"corrupt: a broken record was moved aside to {path}; look at it (bcd doctor)" for path in status.aside]
 
 
 def _version_line(status: Status) -> str:
     pins = status.config.update.release_pins
-    floor = status.floor if status.update.state in ("good", "absent") else f"at least {status.floor}"
+    floor = status.floor if status.floor_known else f"at least {status.floor}"
     if not pins:
         return f"version {status.version}, release floor {floor}, no release pins (updates are off)"
     noun = "release pin" if len(pins) == 1 else "release pins"
@@ -164,6 +172,8 @@ def _slots_line(status: Status) -> str:
         return "slots: could not be read"
     if current.present:
         return f"slots: {status.layout.current} names no slot"
+    if status.slots.state != "absent":
+        return f"slots: {status.layout.current} is missing"
     return "slots: not in use yet (the first update adopts the entrypoint)"
 
 
@@ -179,7 +189,9 @@ def _pending_lines(status: Status, agent: dict[str, object] | None) -> list[str]
     pending, left = status.pending.value, status.left
     if pending is not None and left is not None:
         where = f"pending: {pending.to_version} in slot {pending.to_slot}"
-        if left.seconds > 0:
+        if status.current.slot != pending.to_slot:
+            lines.append(f"{where}, but current is {status.current.slot or 'lost'}: settled at the next start of bcd")
+        elif left.seconds > 0:
             lines.append(f"{where}, {int(left.seconds)} s left to be welcomed")
         else:
             lines.append(f"{where}, overdue by {int(-left.seconds)} s, not yet rolled back")

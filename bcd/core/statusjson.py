@@ -110,7 +110,7 @@ def status_json(status: Status, agent: dict[str, object] | None = None) -> Statu
         "version": raw(status.version),
         "build": dict(status.build._asdict()),
         "floor": status.floor,
-        "floor_known": status.update.state in ("good", "absent"),
+        "floor_known": status.floor_known,
         "pins": {
             "count": len(status.config.update.release_pins),
             "threshold": status.config.update.release_threshold,

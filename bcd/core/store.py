@@ -102,7 +102,7 @@ class Store:
 
     def _keep_aside(self, path: str, reading: Reading[T]) -> bool:
         if reading.state == "unreadable":
-            raise HostError("io-error", f"{path}: {reading.why}", "run as the user that owns it")
+            raise HostError("io-error", f"{path}: {reading.why}", "run `bcd doctor` as the user that owns it")
         if reading.state != "corrupt":
             return False
         aside = f"{path}.corrupt-{int(self._clock.wall())}"

@@ -167,10 +167,10 @@ class LabNode:
         return status
 
     def wait_trouble(self, code: str, seconds: float = PATIENCE_SECONDS) -> Json:
-        """Wait for a status of the section that tells this code, in its field or its message, whatever its state."""
+        """Wait for a status of the section with this code, whatever its state."""
 
         def fits(page: Page) -> list[Json]:
-            return [body for body in page.section_statuses() if code in f"{body.get('code')} {body.get('message')}"]
+            return [body for body in page.section_statuses() if body.get("code") == code]
 
         self.wait(
             lambda page: bool(fits(page)),

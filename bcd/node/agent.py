@@ -24,6 +24,7 @@ from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.settle import Outcome
 from bcd.core.text import clean, raw
+from bcd.core.versions import is_version
 from bcd.node.background import in_thread
 from bcd.node.frames import (
     PROTOCOL,
@@ -47,6 +48,7 @@ UPDATING_ROLES = ("node", "site")
 _ID_LIMIT = 256
 _CONFIRM_AGAIN_SECONDS = 1.0
 _ROLL_BACK_AGAIN_SECONDS = 10.0
+_SETTLE_AGAIN_SECONDS = 10.0
 _TICK_SECONDS = 1.0
 _CLOSE_SECONDS = 3.0
 
@@ -61,7 +63,16 @@ class Ending(Enum):
 
 
 class Agent:
-    """One run of the agent, from after Settle to its end."""
+    """One run of the agent, from after Settle to its end.
+
+    Args:
+        role: one of `ROLES`.
+        config: what is in force.
+        build: the running binary's stamp.
+        manager: None for a role that does not update itself.
+        settled: what the start found; None where it could not be settled yet, and the agent goes on trying.
+        fetcher: brings a release into staging.
+    """
 
     def __init__(
         self,
@@ -84,7 +95,9 @@ class Agent:
         self._server_time: tuple[int, float] | None = None
         self._ending: asyncio.Future[Ending] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pending = settled.pending if settled is not None and _waits(settled) else None
+        self._pending: PendingRecord | None = None
+        self._unconfirmed: str | None = None
+        """Why a welcome could not be confirmed, as long as that is so."""
         self._updater = (
             None
             if manager is None
@@ -98,21 +111,52 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, Ending.STOPPED)
         await self._live.serve(self._config.node.data_dir)
-        self._tell_settled()
+        if self._manager is not None and self._settled is not None:
+            self._begin(self._manager, self._settled)
+        elif self._manager is not None:
+            self._start(self._settle_later(self._manager))
         self._start(self._session.run())
+        try:
+            return await self._ending
+        finally:
+            await self._close()
+
+    def _begin(self, manager: Manager, settled: Settled) -> None:
+        """Start what must know how this start was settled."""
+        if _waits(settled):
+            self._pending = settled.pending
+        self._tell_settled(settled)
         if self._updater is not None:
             self._start(self._updater.run())
-        if self._pending is not None and self._manager is not None:
+        if self._pending is not None:
             self._live.update(
                 phase="waiting for welcome",
                 target=self._pending.to_version,
                 pending_deadline=self._pending.deadline,
             )
-            self._start(self._watch_deadline(self._manager))
-        try:
-            return await self._ending
-        finally:
-            await self._close()
+            self._start(self._watch_deadline(manager))
+
+    async def _settle_later(self, manager: Manager) -> None:
+        """Settle when the disk can be written, or the lock taken, again.
+
+        Until then nothing is updated; without it, a pending release would run on with no deadline and no confirm, to be
+        rolled back as late by some later start.
+        """
+        while self._settled is None:
+            await asyncio.sleep(_SETTLE_AGAIN_SECONDS)
+            try:
+                self._settled = await in_thread(manager.settle)
+            except HostError as error:
+                if error.code == "slots-broken":
+                    raise
+                _log.debug("updates are still off: %s", error.message)
+        if self._settled.restart:
+            self._end(Ending.RESTART)
+            return
+        _log.info("updates are on again")
+        self._begin(manager, self._settled)
+        if self._server_time is not None:
+            await self._catch_up(manager)
 
     # -- the session asks ---------------------------------------------------------------------------------------
 
@@ -134,8 +178,11 @@ class Agent:
     async def welcomed(self, welcome: Welcome) -> None:
         """A gateway took the node: confirm what waits for it, and send what it has not acked."""
         self._server_time = (welcome.server_time, time.monotonic())
-        if self._pending is not None and self._manager is not None:
-            await self._confirm(self._manager)
+        await self._catch_up(self._manager)
+
+    async def _catch_up(self, manager: Manager | None) -> None:
+        if self._pending is not None and manager is not None:
+            await self._confirm(manager)
         self._resolve()
         for status in self._outbox.unacked():
             await self._session.send(status)
@@ -147,7 +194,7 @@ class Agent:
             try:
                 await in_thread(lambda: manager.note_gateway_refused(said))
             except BcdError as error:
-                _log.warning("%s", error.message)
+                _log.debug("%s", error.message)  # only words for a reason, and it comes at each try
 
     async def received(self, frame: Section | Command | Ack) -> None:
         """Something to do."""
@@ -160,10 +207,15 @@ class Agent:
                 await self._command(frame)
 
     async def _section(self, frame: Section) -> None:
-        if self._updater is None or frame.name != "daemon":
+        if len(frame.name) > _ID_LIMIT:
+            _log.warning("a section with an unusable name was passed over")
+        elif self._updater is None or frame.name != "daemon":
             await self._report_section(frame.name, frame.generation, "UNSUPPORTED", reason="SectionUnsupported")
         else:
             await self._updater.set_section(frame.generation, frame.spec)
+            if self._settled is None:
+                why = HostError("io-error", "updates are off until this node's records can be worked on")
+                await self.target_progressing(Target(spec=frame.spec, command_id=None), why)
 
     async def _command(self, frame: Command) -> None:
         if not 0 < len(frame.id) <= _ID_LIMIT:
@@ -171,7 +223,9 @@ class Agent:
             return
         entry = self._outbox.command(frame.id)
         if entry is None:
-            entry = Entry(id=frame.id, version=named_version(frame.args))
+            version = named_version(frame.args)
+            # What is no version never runs here, and may be as long as a frame.
+            entry = Entry(id=frame.id, version=version if version is not None and is_version(version) else None)
             if self._updater is None or frame.kind != "daemon.upgrade":
                 entry.state = "UNSUPPORTED"
                 entry.message = f"{clean(frame.kind, 80)} is not supported by the role {self._role}"
@@ -182,13 +236,14 @@ class Agent:
 
     # -- the updater tells --------------------------------------------------------------------------------------
 
-    async def target_progressing(self, target: Target, message: str | None) -> None:
+    async def target_progressing(self, target: Target, error: BcdError | None) -> None:
         """A target is being worked on: the section keeps the generation it was last decided for."""
+        code, message = (None, None) if error is None else (error.code, error.message)
         if target.command_id is not None:
-            await self._report_command(target.command_id, "RUNNING", message=message)
+            await self._report_command(target.command_id, "RUNNING", code=code, message=message)
             return
         decided = next((s.observed_generation for s in self._outbox.sections() if s.name == "daemon"), 0)
-        await self._report_section("daemon", decided, "PROGRESSING", message=message)
+        await self._report_section("daemon", decided, "PROGRESSING", code=code, message=message)
 
     async def target_done(self, target: Target) -> None:
         """A target's version runs."""
@@ -223,12 +278,19 @@ class Agent:
     async def _confirm(self, manager: Manager) -> None:
         try:
             confirmed = await in_thread(manager.confirm)
+            if confirmed is None and await in_thread(manager.went_back):
+                # A rollback was faster than the welcome. What runs here is not what is current, and has not succeeded.
+                self._end(Ending.RESTART)
+                return
         except BcdError as error:
-            # Not written is not confirmed. The deadline goes on; so does trying.
-            _log.error("the welcome could not be confirmed: %s", error.message)
-            self._start(self._confirm_later(manager))
+            # Not written is not confirmed. The deadline goes on; so does trying, once for all welcomes.
+            level = logging.DEBUG if error.message == self._unconfirmed else logging.ERROR
+            _log.log(level, "the welcome could not be confirmed: %s", error.message)
+            if self._unconfirmed is None:
+                self._start(self._confirm_later(manager))
+            self._unconfirmed = error.message
             return
-        self._pending = None
+        self._pending = self._unconfirmed = None
         self._live.update(phase="idle", target=None, pending_deadline=None)
         if confirmed is not None:
             _log.info("update to %s is confirmed, release floor %d", confirmed.to_version, confirmed.sequence)
@@ -236,27 +298,28 @@ class Agent:
             self._updater.try_again()
 
     async def _confirm_later(self, manager: Manager) -> None:
-        await asyncio.sleep(_CONFIRM_AGAIN_SECONDS)
-        if self.is_pending():
-            await self._confirm(manager)
-            if not self.is_pending():
-                self._resolve()
-                for status in self._outbox.unacked():
-                    await self._session.send(status)
+        while self._pending is not None:
+            await asyncio.sleep(_CONFIRM_AGAIN_SECONDS)
+            if self._pending is not None:
+                await self._confirm(manager)
+        await self._catch_up(manager)
 
     async def _watch_deadline(self, manager: Manager) -> None:
+        said = ""
         while self._pending is not None:
-            # Asked anew at each tick: the loop's clock stands still while the machine is suspended.
-            left = await in_thread(manager.time_left)
-            if left is None:
-                return
-            if left.seconds > 0:
-                await asyncio.sleep(min(left.seconds, _TICK_SECONDS))
-                continue
             try:
-                moved = await in_thread(lambda: manager.rollback(way="deadline"))
+                # Asked anew at each tick: the loop's clock stands still while the machine is suspended.
+                left = await in_thread(manager.time_left)
+                if left is None:
+                    return
+                if left.seconds > 0:
+                    await asyncio.sleep(min(left.seconds, _TICK_SECONDS))
+                    continue
+                moved = await in_thread(lambda: manager.rollback(way="deadline") or manager.went_back())
             except BcdError as error:
-                _log.error("the rollback did not happen: %s", error.message)
+                level = logging.DEBUG if error.message == said else logging.ERROR
+                _log.log(level, "the rollback did not happen: %s", error.message)
+                said = error.message
                 self._live.update(error=error.message)
                 await asyncio.sleep(_ROLL_BACK_AGAIN_SECONDS)
                 continue
@@ -267,10 +330,7 @@ class Agent:
 
     # -- shared -------------------------------------------------------------------------------------------------
 
-    def _tell_settled(self) -> None:
-        settled = self._settled
-        if settled is None:
-            return
+    def _tell_settled(self, settled: Settled) -> None:
         if settled.failed is not None:
             _log.error("%s", settled.failed.reason)
             self._live.update(error=settled.failed.reason)
@@ -278,12 +338,11 @@ class Agent:
             _log.warning(
                 "the update to %s was cut off before it ran; it may be tried again", settled.pending.to_version
             )
-        if not _waits(settled):
-            self._resolve()
+        self._resolve()
 
     def _resolve(self) -> None:
         """Give each command whose update is settled its final status, from what the disk says."""
-        if self._manager is None or self._pending is not None:
+        if self._manager is None or self._settled is None or self._pending is not None:
             return
         unfinished = self._outbox.unfinished()
         if not unfinished:
@@ -314,7 +373,8 @@ class Agent:
         message: str | None = None,
     ) -> None:
         entry = self._outbox.command(command_id) or Entry(id=command_id)
-        entry.state, entry.reason, entry.code, entry.message = state, reason, code, message
+        entry.state, entry.reason, entry.code = state, reason, code
+        entry.message = _bounded(message)
         self._keep(lambda: self._outbox.put(entry))
         await self._session.send(entry.status())
 
@@ -334,7 +394,7 @@ class Agent:
             state=state,
             reason=reason,
             code=code,
-            message=message,
+            message=_bounded(message),
         )
         if name == "daemon":
             self._keep(lambda: self._outbox.put_section(status))
@@ -378,6 +438,11 @@ class Agent:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._live.close()
+
+
+def _bounded(message: str | None) -> str | None:
+    # It is kept and told after each hello: one that made a frame too long would keep the node out for good.
+    return None if message is None else clean(message)
 
 
 def _waits(settled: Settled) -> bool:

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from bcd.core.errors import HostError
+
 T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread and return what it returns, or raise what it raises."""
+    """Run `work` in a daemon thread and return what it returns, or raise what it raises; `HostError` where no thread can be had."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -38,5 +40,8 @@ async def in_thread(work: Callable[[], T]) -> T:
             # The loop has ended before the work did: nobody waits any more.
             return
 
-    threading.Thread(target=run, daemon=True).start()
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError as error:  # a limit on threads (TasksMax=)
+        raise HostError("io-error", f"could not start a thread: {error}") from error
     return await done

@@ -61,8 +61,8 @@ class Target:
 class Reporter(Protocol):
     """Who is told how a target stands."""
 
-    async def target_progressing(self, target: Target, message: str | None) -> None:
-        """It is being worked on, or waits for another try."""
+    async def target_progressing(self, target: Target, error: BcdError | None) -> None:
+        """It is being worked on, or waits for another try after `error`."""
 
     async def target_done(self, target: Target) -> None:
         """Its version runs."""
@@ -85,12 +85,14 @@ class Updater:
         live: LiveState,
         reporter: Reporter,
         server_time: Callable[[], int | None],
+        look_again_seconds: float = _LOOK_AGAIN_SECONDS,
     ) -> None:
         self._manager = manager
         self._fetcher = fetcher
         self._live = live
         self._reporter = reporter
         self._server_time = server_time
+        self._look_again_seconds = look_again_seconds
         self._section: Target | None = None
         self._commands: dict[str, Target] = {}
         self._wake = asyncio.Event()
@@ -101,7 +103,7 @@ class Updater:
         old = self._section
         if old is not None and _same(old.spec, spec):
             old.generation = generation
-            if old.refusal is not None and old.fingerprint == self._manager.fingerprint():
+            if old.finished and old.refusal is not None and old.fingerprint == self._manager.fingerprint():
                 # The same section again is answered from memory: no download, no log line.
                 await self._reporter.target_refused(old, old.refusal)
                 return
@@ -145,7 +147,7 @@ class Updater:
     def _pause(self, now: float) -> float | None:
         waits = [max(0.0, target.ready_at - now) for target in self._targets() if not target.finished]
         if self._section is not None and self._section.refusal is not None:
-            waits.append(_LOOK_AGAIN_SECONDS)
+            waits.append(self._look_again_seconds)
         return min(waits, default=None)
 
     async def _attempt(self, target: Target) -> None:
@@ -161,7 +163,7 @@ class Updater:
             target.ready_at = time.monotonic() + delay
             _log.warning("%s: %s (%s); next try in %.0f s", target.shown, error.message, error.code, delay)
             self._live.update(phase="waiting", retry_at=int(time.time() + delay), error=error.message, rate=None)
-            await self._reporter.target_progressing(target, f"{error.code}: {error.message}")
+            await self._reporter.target_progressing(target, error)
         else:
             self._live.update(retry_at=None, error=None)
 

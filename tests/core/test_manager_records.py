@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bcd.core.errors import HostError, Refusal
+from bcd.core.manager import Manager
 from bcd.core.records import Json
 from bcd.core.settle import Outcome
-from tests.core.node_root import NOW, Node, Tree, make_release, quick_node
+from tests.core.node_root import Node, Tree, make_release, quick_node
 
 ONE = make_release("1.1.0", 11)
 TWO = make_release("1.2.0", 12)
@@ -72,9 +73,6 @@ def kept_aside(node: Node, record: str, lay: Tree) -> None:
     assert path in node.status().aside
 
 
-EVERY = [(record, kind) for record in ("pending_record", "slots_record", "update_record") for kind in BROKEN]
-
-
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_start_over_a_broken_pending_record_runs_what_is_current(
     node: Node, caplog: pytest.LogCaptureFixture, kind: str
@@ -112,8 +110,15 @@ def test_a_broken_slots_record_stops_neither_swap_nor_rollback(node: Node, kind:
     assert (node.runs(), node.floor()) == ("1.2.0", 12)
 
 
+OPERATIONS: dict[str, Callable[[Manager], object]] = {
+    "settle": Manager.settle,
+    "confirm": Manager.confirm,
+    "clear": lambda manager: manager.clear_failed(),
+}
+
+
 @pytest.mark.parametrize("kind", BROKEN)
-@pytest.mark.parametrize("first", ["settle", "prepare", "confirm", "clear"])
+@pytest.mark.parametrize("first", [*OPERATIONS, "prepare"])
 def test_a_broken_floor_falls_back_to_the_slots_for_good(node: Node, kind: str, first: str) -> None:
     """Whoever meets it first writes what is known at once: the evidence in the slots goes with the next release."""
     if first == "prepare":
@@ -124,7 +129,7 @@ def test_a_broken_floor_falls_back_to_the_slots_for_good(node: Node, kind: str, 
         with pytest.raises(Refusal, match="below this node's floor of 12"):
             manager.prepare(make_release("1.0.9", 10).section, server_time=None)
     else:
-        {"settle": manager.settle, "confirm": manager.confirm, "clear": manager.clear_failed}[first]()
+        OPERATIONS[first](manager)
     kept_aside(node, "update_record", lay)
     record = node.json(node.layout.update_record) or {}
     assert (record["sequence"], record["failed"]) == (12, [])
@@ -159,7 +164,7 @@ def test_a_record_that_breaks_again_in_the_same_second_keeps_both(node: Node) ->
     for content in (b"one", b"two", b"three"):
         Path(node.layout.pending_record).write_bytes(content)
         node.start()
-    beside = f"{node.layout.pending_record}.corrupt-{NOW}"
+    beside = f"{node.layout.pending_record}.corrupt-{int(node.clock.now)}"
     assert [Path(beside + more).read_bytes() for more in ("", "-2", "-3")] == [b"one", b"two", b"three"]
 
 

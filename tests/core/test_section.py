@@ -172,6 +172,8 @@ BAD_URLS = {
     "empty user": "https://@releases.example.com/bcd",
     "user that looks like a host": "https://releases.example.com@evil.example/bcd",
     "backslash before the user": "https://releases.example.com\\@evil.example/bcd",
+    "backslash after the host": "https://releases.example.com\\evil/bcd",
+    "backslashes for slashes": "https:\\\\releases.example.com/bcd",
     "space": "https://releases.example.com/b cd",
     "space before": " https://releases.example.com/bcd",
     "newline": "https://releases.example.com/bcd\n",

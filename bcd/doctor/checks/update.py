@@ -1,6 +1,5 @@
 """Update: what is pending, what failed, the floor, and what broke in the records."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 
@@ -177,22 +176,18 @@ def lock(see: Probes) -> Result:
     """Who holds it; the kernel frees a dead holder's."""
     path = os.path.join(see.layout.records_dir, LOCK_NAME)
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        found = os.lstat(path)
     except FileNotFoundError:
         return ok("no update has run here, so there is no lock")
-    try:
-        # Shared and let go at once: this look never makes an update wait.
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = _holder(os.fstat(handle).st_ino)
-        return warn(
-            f"the update lock is held by {holder}: an update is at work, or hangs",
-            f"{path}: locked",
-            hint="run bcd doctor again in a minute; when it is still held, look at that process",
-        )
-    finally:
-        os.close(handle)
-    return ok("nobody holds the update lock")
+    # The kernel's own list, not the lock: one taken for an instant only would turn a swap away, and it is its owner's alone.
+    holder = _holder(found.st_ino)
+    if holder is None:
+        return ok("nobody holds the update lock")
+    return warn(
+        f"the update lock is held by {holder}: an update is at work, or hangs",
+        f"{path}: locked",
+        hint="run bcd doctor again in a minute; when it is still held, look at that process",
+    )
 
 
 @UPDATE_CHECKS.check(
@@ -220,16 +215,13 @@ def agent(see: Probes) -> Result:
     return note(f"{doing}; its last trouble: {error}") if error else ok(doing)
 
 
-def _holder(inode: int) -> str:
-    try:
-        with open("/proc/locks", encoding="ascii") as file:
-            for line in file:
-                words = line.split()
-                if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-                    return f"process {words[4]}"
-    except (OSError, IndexError):
-        pass
-    return "another process"
+def _holder(inode: int) -> str | None:
+    with open("/proc/locks", encoding="ascii") as file:
+        for line in file:
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+                return f"process {words[4]}"
+    return None
 
 
 def _size(path: str) -> str:
