@@ -36,16 +36,40 @@ def check_release(
         UsageError: the manifest or the configuration can't be read.
         NotPermitted: this user may not read what decides.
     """
+    note_defaults(load_config(config_path))
+    answer = judge_manifest(read_manifest(path), config_path, url=url, sha256=sha256, named=path)
+    if as_json:
+        print_lines([json.dumps(check_json(answer), indent=2)])
+    else:
+        print_lines(_lines(answer, color=wants_color(color, sys.stdout)))
+    return ExitStatus.OK if answer.refusal is None else ExitStatus.PROBLEM
+
+
+def judge_manifest(
+    data: bytes, config_path: str, *, url: str | None = None, sha256: str | None = None, named: str = "FILE"
+) -> Acceptance:
+    """Every check over a manifest, as `bcd update check` and the console show them.
+
+    Args:
+        data: the signed manifest, or its base64; white space around it is free.
+        config_path: the node's configuration.
+        url: the section's, where one is to be judged.
+        sha256: the section's, where one is to be judged.
+        named: what the manifest is called in the command that a hint names.
+
+    Raises:
+        UsageError: the configuration can't be read.
+        NotPermitted: this user may not read what decides.
+    """
     config = load_config(config_path)
-    note_defaults(config)
-    text = _read(path).strip(b" \t\r\n").decode("utf-8", "surrogateescape")
+    text = data.strip(b" \t\r\n").decode("utf-8", "surrogateescape")
     build, clock = this_build(), SystemClock()
     status = read_status(config, build, clock)
     if any(problem.state == "unreadable" for problem in status.problems):
         raise NotPermitted(
             "unreadable-records",
             "the records that decide may not be read by this user",
-            shlex.join(["sudo", "bcd", "update", "check", path, "--config", config_path]),
+            shlex.join(["sudo", "bcd", "update", "check", named, "--config", config_path]),
         )
     slots = status.slots.value or SlotsRecord()
     update = status.update.value or UpdateRecord(sequence=release_floor(None, slots, 0, 0))
@@ -69,11 +93,7 @@ def check_release(
     )
     answer = judge(spec, facts, skip=_skipped(url, stated))
     answer.checks = [_as_asked(check, url, sha256, stated) for check in answer.checks]
-    if as_json:
-        print_lines([json.dumps(check_json(answer), indent=2)])
-    else:
-        print_lines(_lines(answer, color=wants_color(color, sys.stdout)))
-    return ExitStatus.OK if answer.refusal is None else ExitStatus.PROBLEM
+    return answer
 
 
 def check_json(answer: Acceptance) -> dict[str, object]:
@@ -112,7 +132,13 @@ def _stated_digest(stated: Manifest | None) -> str:
     return mine[0].sha256 if mine else _NO_DIGEST
 
 
-def _read(path: str) -> bytes:
+def read_manifest(path: str) -> bytes:
+    """A manifest's bytes from a file, or from standard input for `-`.
+
+    Raises:
+        UsageError: `unreadable-manifest`.
+        NotPermitted: `unreadable-manifest`, this user may not.
+    """
     try:
         if path == "-":
             return sys.stdin.buffer.read(ENVELOPE_LIMIT_BYTES + 1)

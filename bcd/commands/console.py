@@ -1,22 +1,31 @@
 """`bcd console`: the terminal looked at first, then Textual, and an honest exit status at the end."""
 
+import os
+import time
+from itertools import islice
+
+from bcd.commands.check import judge_manifest, read_manifest
+from bcd.commands.streams import print_lines
+from bcd.core.acceptance import Acceptance
 from bcd.core.build import this_build
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, NotPermitted
 from bcd.core.exits import ExitStatus
 from bcd.core.history import read_events
 from bcd.core.layout import layout_of
-from bcd.core.manager import Manager
 from bcd.core.records import Failed, Json
-from bcd.core.service import NoServiceManager
 from bcd.node.client import read_live_state
 from bcd.tui.preflight import require_terminal
+from bcd.tui.source import Source
 
 _EVENTS = 500
+_NARRATE_SECONDS = 0.5
 
 
-def run_console(config_path: str, *, screen: str) -> ExitStatus:
+def run_console(
+    config_path: str, *, screen: str, theme: str, mouse: bool, read_only: bool, log: str | None
+) -> ExitStatus:
     """Open the console.
 
     Raises:
@@ -25,22 +34,17 @@ def run_console(config_path: str, *, screen: str) -> ExitStatus:
     require_terminal()
     from bcd.doctor.checks import CHECKS
     from bcd.doctor.finding import Report
-    from bcd.doctor.probes import Probes
+    from bcd.doctor.probes import NODE_UNIT, SYSTEMD_DIRECTORY, Probes
     from bcd.doctor.run import run_checks
     from bcd.tui.app import ConsoleApp
-    from bcd.tui.source import Source
+    from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
 
     build, clock = this_build(), SystemClock()
-    source = Source(config_path, build, clock, read_live_state)
+    source = Source(config_path, build, clock, read_live_state, read_only=read_only)
 
     def events() -> tuple[Json, ...]:
         try:
-            found = []
-            for event in read_events(layout_of(load_config(config_path)).history):
-                found.append(event)
-                if len(found) == _EVENTS:
-                    break
-            return tuple(found)
+            return tuple(islice(read_events(layout_of(load_config(config_path)).history), _EVENTS))
         except (OSError, BcdError):
             return ()
 
@@ -48,11 +52,43 @@ def run_console(config_path: str, *, screen: str) -> ExitStatus:
         return run_checks(CHECKS, Probes(config_path=config_path, timeout_seconds=4.0), timeout_seconds=5.0)
 
     def clear(versions: tuple[str, ...]) -> tuple[Failed, ...]:
+        from bcd.core.manager import Manager
+        from bcd.core.service import NoServiceManager
+
+        if read_only:
+            raise NotPermitted("read-only", "this console is read-only", "start it without --read-only")
         manager = Manager(config=load_config(config_path), build=build, clock=clock, service=NoServiceManager())
         return manager.clear_failed(versions)
 
-    app = ConsoleApp(read=source.read, read_events=events, examine=examine, clear=clear, start_at=screen)
-    app.run(mouse=False)
+    def judge(given: str) -> Acceptance:
+        return judge_manifest(given.encode() if given.startswith("{") else read_manifest(given), config_path)
+
+    journal: Journal = NoJournal("no journal: there is no systemd here, and no --log FILE was given")
+    if log is not None:
+        journal = LogFile(log)
+    elif os.path.isdir(SYSTEMD_DIRECTORY):
+        journal = SystemdJournal(NODE_UNIT)
+    app = ConsoleApp(
+        read=source.read,
+        read_events=events,
+        examine=examine,
+        clear=clear,
+        judge=judge,
+        journal=journal,
+        start_at=screen,
+        theme=theme,
+    )
+    app.run(mouse=mouse)
     # Textual ends a crashed app with a return code and no exception: it must not pass for a good end.
     code = app.return_code
     return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
+
+
+def run_narrated(config_path: str) -> None:
+    """Say what is, then each change, a plain sentence a line, until a signal ends it or nobody reads any more."""
+    from bcd.tui.narrate import narrate
+
+    source = Source(config_path, this_build(), SystemClock(), read_live_state)
+    for sentence in narrate(source.read, lambda: time.sleep(_NARRATE_SECONDS)):
+        if not print_lines([sentence]):
+            return

@@ -7,6 +7,7 @@ from itertools import pairwise
 import rich_click as click
 from click.exceptions import Exit
 
+from bcd.commands.console_options import console
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
 from bcd.commands.options import Suggesting, config_option, json_option, nearest, prepare_help
@@ -30,6 +31,7 @@ def bcd() -> None:
 
 bcd.add_command(update)
 bcd.add_command(doctor)
+bcd.add_command(console)
 bcd.add_command(lab)
 
 

@@ -56,13 +56,15 @@ def paint(text: str, style: str, *, color: bool) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if color else text
 
 
-def print_lines(lines: list[str]) -> None:
-    """Write lines to stdout. A reader that went away (`| head`) has what it wanted."""
+def print_lines(lines: list[str]) -> bool:
+    """Write lines to stdout, and say whether anybody reads on: one that went away (`| head`) has what it wanted."""
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
     except BrokenPipeError:
         drop_stdout()
+        return False
+    return True
 
 
 def drop_stdout() -> None:

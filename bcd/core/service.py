@@ -17,7 +17,7 @@ from bcd.core.durable import as_host_error, make_directories, write_durably
 from bcd.core.errors import HostError, Refusal
 from bcd.core.layout import Layout
 from bcd.core.text import clean
-from bcd.core.units import MARKER, ROLLBACK_UNIT, UNIT_DIRECTORY, UnitFile, rollback_units
+from bcd.core.units import MARKER, UNIT_DIRECTORY, UnitFile, rollback_units
 
 _SYSTEMD = "/run/systemd/system"
 _ASK_SECONDS = 10
@@ -90,13 +90,15 @@ class Systemd:
             )
 
     def write_rollback_units(self, layout: Layout) -> None:
-        """Write what differs from this version's units, and have systemd read it.
+        """Write what differs from this version's units, and have systemd read them.
 
         A file at our name without our marker is an operator's and is never overwritten. A manager that can't be
         reached gets no crash-loop rollback, which is said once and refuses nothing (report 42).
         """
         try:
             version = systemd_version(self._ask(["systemctl", "--version"]))
+            # That was systemctl alone; this one is answered by the manager.
+            self._ask(["systemctl", "show", "--property=ActiveState", "--value", self._unit])
         except (OSError, subprocess.SubprocessError, ValueError) as error:
             self._say_once("systemd could not be reached (%s); a crash-looping update is not rolled back", error)
             return
@@ -104,16 +106,8 @@ class Systemd:
         for file in files:
             if _read(file.path) != file.text:
                 _write(file)
-        # Asked, not inferred from what was written just now: an earlier try may have written and failed to reload.
-        try:
-            waits = self._ask(
-                ["systemctl", "show", "--property=NeedDaemonReload", "--value", self._unit, ROLLBACK_UNIT]
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            self._say_once("systemd could not be reached (%s); a crash-looping update is not rolled back", error)
-            return
-        if "yes" not in waits.split():
-            return
+        # Also where nothing was written: an earlier try may have been cut off, or failed, just here. NeedDaemonReload does
+        # not tell, since systemd 252 finds no drop-in directory that is newer than its last reload.
         try:
             self._ask(["systemctl", "daemon-reload"])
         except (OSError, subprocess.SubprocessError) as error:

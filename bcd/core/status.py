@@ -146,9 +146,11 @@ def _aside(layout: Layout) -> tuple[str, ...]:
 
 def status_lines(status: Status, agent: dict[str, object] | None = None) -> list[str]:
     """The state as `bcd update` says it on a plain stream, one line each."""
-    return [_version_line(status), _slots_line(status), *_pending_lines(status, agent), *_failed_lines(status)] + [
-        f"{problem.state}: {problem.what} ({problem.why})" for problem in status.problems
-    ] + [f"corrupt: a broken record was moved aside to {path}; look at it (bcd doctor)" for path in status.aside]
+    return (
+        [_version_line(status), _slots_line(status), *_pending_lines(status, agent), *_failed_lines(status)]
+        + [f"{problem.state}: {problem.what} ({problem.why})" for problem in status.problems]
+        + [f"corrupt: a broken record was moved aside to {path}; look at it (bcd doctor)" for path in status.aside]
+    )
 
 
 def _version_line(status: Status) -> str:

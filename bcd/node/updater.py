@@ -32,6 +32,8 @@ from bcd.node.live import LiveState
 _LOOK_AGAIN_SECONDS = 2.0
 """How often a refused section's node is looked at: an operator who cleared a failed version waits for it."""
 
+_LONGEST_PAUSE_SECONDS = 300.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -153,13 +155,16 @@ class Updater:
     async def _attempt(self, target: Target) -> None:
         try:
             await self._once(target)
-        except BcdError as error:
+        except Exception as failure:  # noqa: BLE001  # told from a fault of our own below
             if target.cancelled.is_set():
                 return
+            error = failure if isinstance(failure, BcdError) else _fault(failure)
             if isinstance(error, Refusal):
                 await self._end(target, error)
                 return
-            delay = max(target.backoff.next(), getattr(error, "retry_after", None) or 0.0)
+            # What a server asks for counts up to the longest pause: a day of it would be a day without a mended release.
+            asked = min(getattr(error, "retry_after", None) or 0.0, _LONGEST_PAUSE_SECONDS)
+            delay = max(target.backoff.next(), asked)
             target.ready_at = time.monotonic() + delay
             _log.warning("%s: %s (%s); next try in %.0f s", target.shown, error.message, error.code, delay)
             self._live.update(phase="waiting", retry_at=int(time.time() + delay), error=error.message, rate=None)
@@ -250,6 +255,13 @@ class Updater:
         target.finished = True
         if target.command_id is not None:
             self._commands.pop(target.command_id, None)
+
+
+def _fault(failure: Exception) -> HostError:
+    # The gateway replays what it wants: a fault over one target that ended the agent would end each next one, until
+    # systemd starts none any more, and no mended release could reach the node.
+    _log.error("a fault in bcd itself", exc_info=failure)
+    return HostError("io-error", f"a fault in bcd itself: {type(failure).__name__}: {clean(str(failure), 300)}")
 
 
 def _same(one: object, other: object) -> bool:

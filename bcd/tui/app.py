@@ -16,27 +16,36 @@ from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
+from textual.timer import Timer
 
+from bcd.core.acceptance import Acceptance
 from bcd.core.errors import BcdError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.journal import Journal
+from bcd.tui.screens.check import CheckScreen
 from bcd.tui.screens.config import ConfigScreen
 from bcd.tui.screens.doctor import DoctorScreen
 from bcd.tui.screens.failed import FailedScreen
 from bcd.tui.screens.history import HistoryScreen
+from bcd.tui.screens.journal import JournalScreen
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.themes import THEMES
 
 _CALM_SECONDS = 1.0
 _PENDING_SECONDS = 0.5
 _TERMINAL_SECONDS = 1.0
+_LINES = 2000
 
 ReadSnapshot = Callable[[], Snapshot]
 ReadEvents = Callable[[], tuple[Json, ...]]
 Examine = Callable[[], Report]
 Clear = Callable[[tuple[str, ...]], tuple[Failed, ...]]
+Judge = Callable[[str], Acceptance]
+"""Judges a manifest, given by its path or its text; raises BcdError."""
 
 
 class ConsoleApp(App[int]):
@@ -49,7 +58,9 @@ class ConsoleApp(App[int]):
         "overview": OverviewScreen,
         "failed": FailedScreen,
         "doctor": DoctorScreen,
+        "check": CheckScreen,
         "history": HistoryScreen,
+        "journal": JournalScreen,
         "config": ConfigScreen,
     }
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -65,6 +76,8 @@ class ConsoleApp(App[int]):
     snapshot: reactive[Snapshot | None] = reactive(None)
     report: reactive[Report | None] = reactive(None)
     events: reactive[tuple[Json, ...]] = reactive(())
+    acceptance: reactive[Acceptance | BcdError | None] = reactive(None)
+    journal_source: reactive[str] = reactive("")
 
     def __init__(
         self,
@@ -73,7 +86,10 @@ class ConsoleApp(App[int]):
         read_events: ReadEvents,
         examine: Examine,
         clear: Clear,
+        judge: Judge,
+        journal: Journal,
         start_at: str = "overview",
+        theme: str = "bcd-dark",
         signals: bool = True,
     ) -> None:
         super().__init__()
@@ -81,9 +97,14 @@ class ConsoleApp(App[int]):
         self._read_events = read_events
         self._examine = examine
         self._clear = clear
+        self._judge = judge
+        self._journal = journal
         self._start_at = start_at
+        self._theme = theme
+        self._lines: list[str] = []
         self._signals = signals
         self._looking = threading.Lock()
+        self._next_look: Timer | None = None
 
     async def on_mount(self) -> None:
         """Look once before the first frame, then for ever."""
@@ -95,8 +116,43 @@ class ConsoleApp(App[int]):
             self.set_interval(_TERMINAL_SECONDS, self._leave_a_dead_terminal)
         self.snapshot = self._read()
         self.events = self._read_events()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self._theme
         await self.switch_mode(self._start_at)
         self._look()
+        threading.Thread(target=self._follow_journal, daemon=True).start()
+
+    def _follow_journal(self) -> None:
+        """Hand on the log's lines as they come, from a thread that ends with the process."""
+        with contextlib.suppress(RuntimeError):
+            self.call_from_thread(setattr, self, "journal_source", self._journal.source())
+            for lines in self._journal.follow():
+                self.call_from_thread(self._add_lines, lines)
+
+    def _add_lines(self, lines: list[str]) -> None:
+        self._lines = (self._lines + lines)[-_LINES:]
+        screen = self.screen
+        if isinstance(screen, JournalScreen):
+            screen.add(lines)
+
+    @property
+    def journal_lines(self) -> list[str]:
+        """The last lines of the log."""
+        return self._lines
+
+    def on_check_screen_judge(self, message: CheckScreen.Judge) -> None:
+        """Judge a manifest in a thread: hashing the other slot may take a while."""
+        threading.Thread(target=self._judge_in_thread, args=(message.given,), daemon=True).start()
+
+    def _judge_in_thread(self, given: str) -> None:
+        answer: Acceptance | BcdError
+        try:
+            answer = self._judge(given)
+        except BcdError as error:
+            answer = error
+        with contextlib.suppress(RuntimeError):
+            self.call_from_thread(setattr, self, "acceptance", answer)
 
     def _look(self) -> None:
         """Look again in a thread, and come back."""
@@ -113,7 +169,9 @@ class ConsoleApp(App[int]):
         if events != self.events:
             self.events = events
         pending = snapshot.status is not None and snapshot.status.left is not None
-        self.set_timer(_PENDING_SECONDS if pending else _CALM_SECONDS, self._look)
+        if self._next_look is not None:  # a clearing looked out of turn: one chain of looks, not ever more
+            self._next_look.stop()
+        self._next_look = self.set_timer(_PENDING_SECONDS if pending else _CALM_SECONDS, self._look)
 
     def _leave_a_dead_terminal(self) -> None:
         if not os.isatty(0):

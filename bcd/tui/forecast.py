@@ -33,9 +33,7 @@ def futures(snapshot: Snapshot, *, crash_loop_rollback: bool) -> tuple[Future, .
     agent_gone = "" if snapshot.agent is not None else "no agent answers: its next start would"
     return (
         Future(when="if welcomed", what=f"{pending.to_version} stays for good, {raised}"),
-        Future(
-            when=f"at {due:%H:%M:%S}", what=f"bcd itself swaps back to {pending.from_version}", struck=agent_gone
-        ),
+        Future(when=f"at {due:%H:%M:%S}", what=f"bcd itself swaps back to {pending.from_version}", struck=agent_gone),
         Future(
             when="5 crashes",
             what=f"systemd swaps back to {pending.from_version}",

@@ -34,6 +34,9 @@ def phase_of(snapshot: Snapshot) -> Phase:
         return Phase(passed=0, at="", sentence="the configuration can't be read", tone="bad")
     pending, left = status.pending.value, status.left
     if pending is not None and left is not None:
+        if status.current.slot is None:
+            sentence = f"{pending.to_version} is pending, and current names neither slot: bcd doctor says more"
+            return Phase(passed=3, at="broken", sentence=sentence, tone="bad")
         if status.current.slot != pending.to_slot:
             sentence = f"{pending.to_version} was swapped back and is settled at the agent's next start"
             return Phase(passed=3, at="swapped back", sentence=sentence, tone="bad")
@@ -59,6 +62,9 @@ def phase_of(snapshot: Snapshot) -> Phase:
 def _at_rest(snapshot: Snapshot) -> Phase:
     status = snapshot.status
     update = None if status is None else status.update.value
+    if status is not None and status.update.state in ("unreadable", "corrupt"):
+        sentence = f"what happened here is not known: the update record is {status.update.state}"
+        return Phase(passed=0, at="", sentence=sentence, tone="bad")
     if update is None or (update.confirmed is None and not update.failed):
         return Phase(passed=0, at="", sentence="no update has run here yet", tone="quiet")
     last_failed = update.failed[-1] if update.failed else None

@@ -23,7 +23,9 @@ def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
             raise UsageError("no-terminal", f"the console needs a terminal, and {name} is none", _HINT)
     term = environ.get("TERM", "")
     if term in ("", "dumb", "unknown"):
-        raise UsageError("no-terminal", f"the console needs a terminal that can be drawn on, and TERM is {term!r}", _HINT)
+        raise UsageError(
+            "no-terminal", f"the console needs a terminal that can be drawn on, and TERM is {term!r}", _HINT
+        )
 
 
 def _is_terminal(number: int) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bcd.core.errors import BcdError
 from bcd.core.status import Status
+from bcd.core.strict import MAX_INTEGER
 from bcd.core.text import Foreign
 
 
@@ -54,9 +55,11 @@ class Snapshot:
         if self.agent is None:
             return None
         done, total, rate = (self.agent.get(key) for key in ("bytes_done", "bytes_total", "rate"))
-        if not isinstance(done, int) or not isinstance(total, int) or total <= 0:
+        if not isinstance(done, int) or not isinstance(total, int) or not 0 < total <= MAX_INTEGER:
             return None
-        return done, total, float(rate) if isinstance(rate, int | float) else 0.0
+        # NaN and what is larger than any rate are none.
+        known = isinstance(rate, int | float) and 1 <= rate <= MAX_INTEGER
+        return min(max(done, 0), total), total, float(rate) if known else 0.0  # type: ignore[arg-type]
 
 
 def _text(value: object) -> str:

@@ -26,7 +26,9 @@ class Source:
         read_live: ReadLive,
         *,
         unit_directory: str = UNIT_DIRECTORY,
+        read_only: bool = False,
     ) -> None:
+        self._read_only = read_only
         self._unit_directory = unit_directory
         self.config_path = config_path
         self.clock = clock
@@ -48,7 +50,7 @@ class Source:
             trouble=None,
             taken_at=now,
             running_slot_moved=self._has_moved(status),
-            clear_refused=_clear_refused(status),
+            clear_refused="this console is read-only" if self._read_only else _clear_refused(status),
             crash_loop_rollback=os.path.exists(os.path.join(self._unit_directory, ROLLBACK_UNIT)),
         )
 

@@ -1,6 +1,16 @@
 """Numbers as people say them: sizes, ages, digests. Pure."""
 
+from datetime import datetime
+
 _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+def moment(at: object, form: str) -> str:
+    """A Unix time by the local clock, in strftime's form; `unknown` where it is none, or none that a calendar has."""
+    try:
+        return "unknown" if not isinstance(at, int) else f"{datetime.fromtimestamp(at).astimezone():{form}}"
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
 
 
 def age(seconds: float) -> str:

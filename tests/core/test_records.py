@@ -227,6 +227,16 @@ def test_a_pending_record_says_that_it_is_swapped_whatever_else_it_says(record: 
     assert b'"from_slot":"b"' not in data
 
 
+@given(PENDING_RECORDS, st.builds(UpdateRecord, failed=st.lists(FAILED_RECORDS, max_size=2).map(tuple)))
+@settings(max_examples=40)
+def test_what_is_read_and_written_again_is_the_same_bytes(pending: PendingRecord, update: UpdateRecord) -> None:
+    """A text that is shown cleaned is kept as it was."""
+    data = dump_pending(pending)
+    assert dump_pending(parse_pending(json.loads(data))) == data
+    data = dump_update(update)
+    assert dump_update(parse_update(json.loads(data))) == data
+
+
 # What an older or a newer bcd wrote -----------------------------------------------------------------------------------
 
 NESTED = {"new": [1, {"deep": [None, True, "\x1b", 1.5]}]}

@@ -388,6 +388,21 @@ def test_the_marker_is_there_before_the_link_moves(machine: Machine) -> None:
     assert machine.run().returncode == 7
 
 
+@pytest.mark.parametrize("knows_names", [True, False])
+def test_the_links_and_the_marker_are_synced(machine: Machine, knows_names: bool) -> None:
+    """After the link has moved: both directories, or everything where `sync` takes no names."""
+    noted = machine.root / "noted"
+    (machine.tools / "sync").unlink()
+    (machine.tools / "sync").write_text(
+        f"#!/bin/sh\n[ $# = 0 ] || {'true' if knows_names else 'exit 1'}\n"
+        f"echo \"$(readlink '{machine.slots}/current')\" \"$@\" >>'{noted}'\n"
+    )
+    (machine.tools / "sync").chmod(0o755)
+    assert machine.run().returncode == 0
+    named = f" -- {machine.slots} {machine.records}" if knows_names else ""
+    assert noted.read_text() == f"bcd-a{named}\n"
+
+
 # With a unit ----------------------------------------------------------------------------------------------------------
 
 

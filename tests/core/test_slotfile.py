@@ -215,6 +215,7 @@ WRONG = {
     "shorter than it is": digest_of(NEW[:-1]),
     "longer than it is": digest_of(NEW + b"x"),
     "empty": digest_of(b""),
+    "right digest and another size": digest_of(NEW)._replace(size=len(NEW) + 1),
     "digest in upper case": Digest(digest_of(NEW).sha256.upper(), len(NEW)),
 }
 

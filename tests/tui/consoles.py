@@ -6,9 +6,12 @@ from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
 
+from bcd.core.acceptance import Acceptance
+from bcd.core.errors import UsageError
 from bcd.core.records import Failed, Json
 from bcd.doctor.finding import Finding, Level, Report
 from bcd.tui.app import ConsoleApp
+from bcd.tui.journal import NoJournal
 from bcd.tui.snapshot import Snapshot
 from tests.tui import states
 
@@ -47,6 +50,9 @@ class World:
         self.examined += 1
         return self.report
 
+    def _judge(self, given: str) -> Acceptance:
+        raise UsageError("bad-manifest", f"{given} is no manifest")
+
     def app(self, start_at: str = "overview") -> ConsoleApp:
         """A console over this world."""
         return ConsoleApp(
@@ -54,6 +60,8 @@ class World:
             read_events=lambda: self.events,
             examine=self._examine,
             clear=lambda versions: self.clear(versions),
+            judge=self._judge,
+            journal=NoJournal("no journal here"),
             start_at=start_at,
             signals=False,
         )

@@ -15,6 +15,8 @@ class ConsoleScreen(Screen[None]):
     """A screen of the console."""
 
     NAME = ""
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012  # Textual's own type is no ClassVar
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
         """Top bar, body, footer."""

@@ -28,7 +28,11 @@ class CheckScreen(ConsoleScreen):
     """The checks over a manifest."""
 
     NAME = "check"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "edit", "Manifest", key_display="/", id="check.edit")]
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "edit", "Manifest", key_display="/", id="check.edit"),
+        Binding("escape", "leave", "Leave the field", show=False, id="check.leave"),
+    ]
 
     answer: reactive[Acceptance | BcdError | None] = reactive(None)
 
@@ -41,7 +45,7 @@ class CheckScreen(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         """The field, and the checks."""
-        yield Input(placeholder="a manifest's file, or its text pasted here; Enter checks it", id="check-given")
+        yield Input(placeholder="press / for a manifest's file or its text; Enter checks it", id="check-given")
         yield VerticalScroll(Static(id="check-answer"))
 
     def on_mount(self) -> None:
@@ -56,8 +60,13 @@ class CheckScreen(ConsoleScreen):
         """Type another one."""
         self.query_one("#check-given").focus()
 
+    def action_leave(self) -> None:
+        """Give the keys back to the screen."""
+        self.set_focus(None)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Judge what was given."""
+        self.set_focus(None)
         if event.value.strip():
             self.query_one("#check-answer", Static).update(Text("checking…", style="dim"))
             self.post_message(self.Judge(event.value.strip()))

@@ -5,13 +5,16 @@ before it was drawn do not count (field report C01).
 """
 
 import time
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
+
+from bcd.core.text import clean
 
 _TOO_EARLY_SECONDS = 0.25
 
@@ -20,7 +23,7 @@ class ConfirmClear(ModalScreen[bool]):
     """Ends with True only when the operator moved to the button, or said `y`."""
 
     AUTO_FOCUS = "#cancel"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "answer(False)", "Cancel", id="confirm.cancel"),
         Binding("y", "answer(True)", "Clear", id="confirm.clear"),
         Binding("n", "answer(False)", "Cancel", show=False),
@@ -34,11 +37,12 @@ class ConfirmClear(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """Question, consequence, two buttons."""
-        named = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)} versions"
+        shown = [clean(version) for version in self.versions]
+        named = shown[0] if len(shown) == 1 else f"{len(shown)} versions"
         with Vertical(id="confirm"):
             yield Static(Text(f"Clear {named}?", style="bold"))
-            yield Static(Text(", ".join(self.versions)), id="confirm-versions")
-            yield Static(Text(f"A rollout may then try {', '.join(self.versions[:3])} here again."))
+            yield Static(Text(", ".join(shown)), id="confirm-versions")
+            yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."))
             with Horizontal(id="confirm-buttons"):
                 yield Button(Text("Cancel"), id="cancel")
                 yield Button(Text(f"Clear {named}"), id="clear", variant="warning")

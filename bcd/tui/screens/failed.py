@@ -1,7 +1,6 @@
 """Failed versions: which, when, why; and forgetting one, several or all of them, each behind a confirmation."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,6 +14,7 @@ from bcd.core.text import raw
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.screens.confirm_clear import ConfirmClear
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.words import moment
 
 
 class FailedScreen(ConsoleScreen):
@@ -108,7 +108,7 @@ class FailedScreen(ConsoleScreen):
         self._show_reason()
 
     def _ask(self, versions: tuple[str, ...]) -> None:
-        def answered(clear: bool | None) -> None:
+        def answered(clear: bool | None) -> None:  # noqa: FBT001  # what a modal screen ends with
             if clear:
                 self.post_message(self.Clear(versions))
 
@@ -125,8 +125,8 @@ class FailedScreen(ConsoleScreen):
         table.clear()
         for entry in self._failed:
             version = raw(entry.version)
-            when = datetime.fromtimestamp(entry.at).astimezone()
-            cells = (Text(entry.version), Text(str(entry.sequence)), Text(f"{when:%Y-%m-%d %H:%M}"), Text(entry.reason))
+            when = moment(entry.at, "%Y-%m-%d %H:%M")
+            cells = (Text(entry.version), Text(str(entry.sequence)), Text(when), Text(entry.reason))
             table.add_row(self._mark(version), *cells, key=version)
         if before is not None and before in {raw(entry.version) for entry in self._failed}:
             table.move_cursor(row=table.get_row_index(before))

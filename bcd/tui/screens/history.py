@@ -1,7 +1,6 @@
 """History: what happened here, newest first, filtered as it is typed."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,6 +12,7 @@ from textual.widgets import DataTable, Input, Static
 from bcd.core.records import Json
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.words import moment
 
 
 class HistoryScreen(ConsoleScreen):
@@ -31,6 +31,7 @@ class HistoryScreen(ConsoleScreen):
         yield Input(placeholder="filter: a version, an event, a word", id="history-filter")
         table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
         yield table
+        yield Static(id="history-more")
         yield Static(Text("Nothing happened here yet.", style="dim"), id="history-empty")
 
     def on_mount(self) -> None:
@@ -64,6 +65,11 @@ class HistoryScreen(ConsoleScreen):
         """Back to the table, the filter kept."""
         self.query_one("#history-table").focus()
 
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Show the event under the cursor whole."""
+        cells = self.query_one("#history-table", DataTable).get_row(event.row_key)
+        self.query_one("#history-more", Static).update(Text("  ".join(str(cell) for cell in cells)))
+
     def _take_events(self, events: tuple[Json, ...]) -> None:
         self.events = events
         self._fill()
@@ -83,8 +89,7 @@ class HistoryScreen(ConsoleScreen):
 
 
 def _cells(event: Json) -> tuple[str, str, str, str]:
-    at = event.get("at")
-    when = f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}" if isinstance(at, int) else "unknown"
+    when = moment(event.get("at"), "%Y-%m-%d %H:%M:%S")
     more = [f"{key} {event[key]}" for key in ("sequence", "slot", "way", "code") if event.get(key) is not None]
     if event.get("reason"):
         more.append(str(event["reason"]))

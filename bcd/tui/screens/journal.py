@@ -33,6 +33,11 @@ class JournalScreen(ConsoleScreen):
         super().on_mount()
         self.watch(self.app, "journal_source", self._take_source)
 
+    def on_screen_resume(self) -> None:
+        """Catch up with what came meanwhile."""
+        self.query_one("#journal-lines", RichLog).clear()
+        self.add(getattr(self.app, "journal_lines", []))
+
     def take(self, snapshot: Snapshot) -> None:
         """The lines come of themselves."""
 

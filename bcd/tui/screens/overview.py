@@ -27,6 +27,7 @@ class OverviewScreen(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         """Slots, rail, countdown, forecast, facts."""
+        yield Static(id="compact")
         yield Horizontal(*(SlotPanel(slot) for slot in SLOTS), id="slots")
         yield PhaseRail()
         yield Countdown()
@@ -42,11 +43,29 @@ class OverviewScreen(ConsoleScreen):
             panel.record = None if status is None else status.record(slot)
             panel.note = _note(status, slot)
             panel.role = _role(status, slot)
+        self.query_one("#compact", Static).update(_compact(snapshot))
         self.query_one(PhaseRail).phase = phase_of(snapshot)
         self.query_one(Countdown).left = None if status is None else status.left
         self.query_one(ForecastView).shown = futures(snapshot, crash_loop_rollback=snapshot.crash_loop_rollback)
         self.query_one("#facts", Static).update(_facts(snapshot))
         self.set_class(status is not None and status.left is not None, "-pending")
+
+
+def _compact(snapshot: Snapshot) -> Text:
+    """What is never folded away: what runs, from where, how long it has, how many failed."""
+    status = snapshot.status
+    if status is None:
+        return Text("the configuration can't be read", style="bold red")
+    slot = f" from slot {status.current.slot}" if status.current.slot else ""
+    text = Text(f"{status.version}{slot}", style="bold")
+    if status.left is not None:
+        seconds = int(status.left.seconds)
+        said = f"{seconds} s left to be welcomed" if seconds > 0 else f"{-seconds} s overdue, not swapped back"
+        text.append(f"\n{said}", style="bold yellow")
+    failed = () if status.update.value is None else status.update.value.failed
+    if failed:
+        text.append(f"\nfailed here: {len(failed)}", style="bold red")
+    return text
 
 
 def _role(status: Status | None, slot: str) -> str:

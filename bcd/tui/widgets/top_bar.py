@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from bcd.tui.snapshot import Snapshot
 
-SCREENS = ("overview", "failed", "doctor", "history", "config")
+SCREENS = ("overview", "failed", "doctor", "check", "history", "journal", "config")
 
 
 class TopBar(Static):

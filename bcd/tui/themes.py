@@ -1,0 +1,48 @@
+"""The console's themes: dark, light, and high contrast. Colour says again what words and marks already said."""
+
+from textual.theme import Theme
+
+THEMES = (
+    Theme(
+        name="bcd-dark",
+        primary="#6ca4f0",
+        secondary="#62c6ce",
+        accent="#cb8ce8",
+        foreground="#d6d9de",
+        background="#16181d",
+        surface="#1d2026",
+        panel="#262a32",
+        success="#7ec880",
+        warning="#ecbe62",
+        error="#f46c6c",
+        dark=True,
+    ),
+    Theme(
+        name="bcd-light",
+        primary="#1854b0",
+        secondary="#006874",
+        accent="#7a2e96",
+        foreground="#222428",
+        background="#fcfcfa",
+        surface="#f2f2ee",
+        panel="#e6e6e0",
+        success="#18702c",
+        warning="#865600",
+        error="#b21c24",
+        dark=False,
+    ),
+    Theme(
+        name="bcd-contrast",
+        primary="#8cc8ff",
+        secondary="#00ffff",
+        accent="#ffb0ff",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#1a1a1a",
+        success="#60ff60",
+        warning="#ffe000",
+        error="#ff9090",
+        dark=True,
+    ),
+)

@@ -1,0 +1,586 @@
+"""The agent from settle to its end: real records on a disk, a real gateway, and a clock that is told (sections 7 to 9)."""
+
+import asyncio
+import contextlib
+import errno
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bcd.core.errors import HostError
+from bcd.core.links import switch_link
+from bcd.lab.behaviour import SILENT, WELCOME, busy, refuse
+from bcd.lab.gateway import Gateway
+from bcd.lab.pki import Authority
+from bcd.node import agent as agent_module
+from bcd.node.client import read_live_state
+from bcd.node.frames import CommandStatus, Outgoing
+from bcd.node.outbox import Entry, Outbox
+from bcd.node.session import GatewaySession
+from tests.core.node_root import make_release, quick_node
+from tests.node.gateways import eventually
+from tests.node.stations import NODE_ID, Station, failing
+
+ONE = make_release("1.1.0", 11)
+TWO = make_release("1.2.0", 12)
+NOT_WELCOMED = "bcd 1.1.0 was not welcomed by a gateway before its deadline"
+NO_SPACE = HostError("no-space", "could not write: No space left on device")
+
+
+@pytest.fixture(scope="module")
+def lab_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom gateway and node trust."""
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def gateway(lab_authority: Authority) -> Iterator[Gateway]:
+    """The lab's gateway."""
+    made = Gateway(lab_authority.server_context(asks_for_certificate=True))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def station(tmp_path: Path, gateway: Gateway, lab_authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Station:
+    """A node that runs 1.0.0 and was never updated."""
+    return Station(quick_node(tmp_path, monkeypatch), gateway, lab_authority)
+
+
+@pytest.fixture
+def pending(station: Station) -> Station:
+    """A node on which 1.1.0 was swapped in by the command `c1` a moment ago, and nothing runs yet."""
+    station.node.start()
+    Outbox(station.node.config.node.data_dir).put(Entry(id="c1", version="1.1.0", state="RUNNING"))
+    station.node.swap(ONE, command_id="c1")
+    with station.gateway.page(NODE_ID) as page:
+        page.commands["c1"] = agent_command("c1")
+    return station
+
+
+def agent_command(command_id: str) -> Any:
+    """A command to 1.1.0 as the gateway keeps it."""
+    from bcd.lab.book import Command
+
+    return Command(id=command_id, kind="daemon.upgrade", args=ONE.section)
+
+
+# A good update -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_command_is_taken_by_the_old_binary_and_answered_by_the_new_one(station: Station) -> None:
+    """The first welcome of the new one confirms it, raises the floor, and then the command has succeeded."""
+    async with station.running() as old:
+        await station.until_welcomed("1.0.0")
+        command = await station.command(ONE)
+        async with asyncio.timeout(10):
+            await old
+    assert station.node.runs() == "1.1.0"
+    assert station.states(command) == ["ACCEPTED", "RUNNING"]
+    async with station.running():
+        answer = await station.answer(command)
+    assert (answer["state"], answer["message"]) == ("SUCCEEDED", "1.1.0 runs")
+    assert station.page.versions() == ["1.0.0", "1.1.0"]
+    assert station.node.floor() == 11
+    assert station.node.json(station.node.layout.pending_record) is None
+    assert station.shelf.fetched == ["1.1.0"]
+
+
+async def test_a_section_becomes_ready_once_its_version_is_confirmed(station: Station) -> None:
+    """Progress keeps the generation that was last decided; the new binary tells the new one."""
+    async with station.running() as old:
+        await station.until_welcomed("1.0.0")
+        generation = await station.push(ONE)
+        async with asyncio.timeout(10):
+            await old
+    assert [(one["state"], one["observed_generation"]) for one in station.page.section_statuses()] == [
+        ("PROGRESSING", 0)
+    ]
+    async with station.running():
+        await station.until(lambda _: station.section().get("state") == "READY")
+        hello = station.page.frames[-1]
+    assert hello
+    assert station.section()["observed_generation"] == generation
+    assert station.node.floor() == 11
+
+
+async def test_the_role_site_updates_itself_too(
+    tmp_path: Path, gateway: Gateway, lab_authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a node does."""
+    station = Station(quick_node(tmp_path, monkeypatch), gateway, lab_authority, role="site")
+    async with station.running() as old:
+        await station.until_welcomed("1.0.0")
+        await station.push(ONE)
+        async with asyncio.timeout(10):
+            await old
+    assert station.node.runs() == "1.1.0"
+
+
+async def test_a_status_is_kept_before_it_is_told(station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the moment when a command's status is handed to the session, it is on disk: power may fail right after."""
+    send = GatewaySession.send
+    outbox = Path(station.node.config.node.data_dir, "outbox.json")
+    told: list[str] = []
+
+    async def watched(session: GatewaySession, frame: Outgoing) -> None:
+        if isinstance(frame, CommandStatus):
+            kept = {entry["id"]: entry for entry in json.loads(outbox.read_bytes())["commands"]}
+            assert kept[frame.id].get("state", "ACCEPTED") == frame.state
+            told.append(frame.state)
+        await send(session, frame)
+
+    monkeypatch.setattr(GatewaySession, "send", watched)
+    async with station.running() as old:
+        await station.until_welcomed("1.0.0")
+        await station.command(ONE)
+        async with asyncio.timeout(10):
+            await old
+    async with station.running():
+        await station.until(lambda _: "SUCCEEDED" in told)
+    assert told[:2] == ["ACCEPTED", "RUNNING"]
+
+
+# The welcome that confirms -------------------------------------------------------------------------------------------
+
+
+async def test_a_busy_gateway_is_no_verdict(pending: Station) -> None:
+    """Field report 13: 429 for a while, then the welcome: confirmed."""
+    pending.behave(busy(429))
+    async with pending.running():
+        await pending.until(lambda page: page.turned_away >= 2)
+        assert pending.node.floor() == 0
+        pending.behave(WELCOME)
+        answer = await pending.answer("c1")
+    assert answer["state"] == "SUCCEEDED"
+    assert pending.node.floor() == 11
+
+
+async def test_a_silent_gateway_does_not_confirm(pending: Station) -> None:
+    """It took the connection and the hello: that is no welcome, and what waits is shown."""
+    pending.behave(SILENT)
+    async with pending.running():
+        await pending.until(lambda page: page.sessions)
+        record = pending.node.json(pending.node.layout.pending_record)
+        assert record is not None
+        assert record["launched"] is True
+        state = await asyncio.to_thread(read_live_state, pending.node.config.node.data_dir)
+        assert state is not None
+        assert (state["phase"], state["target"], state["pending_deadline"]) == (
+            "waiting for welcome",
+            "1.1.0",
+            record["deadline"],
+        )
+        assert pending.node.floor() == 0
+        pending.behave(WELCOME)
+        await pending.answer("c1")
+        state = await asyncio.to_thread(read_live_state, pending.node.config.node.data_dir)
+        assert state is not None
+        assert (state["phase"], state["target"], state["pending_deadline"]) == ("idle", None, None)
+
+
+async def test_a_welcome_that_cannot_be_written_down_is_tried_again(
+    pending: Station, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until then nothing has succeeded: neither the command nor the section is told as done, whoever asks."""
+    manager = pending.node.manager()
+    settled = manager.settle()
+    manager.confirm = failing(NO_SPACE, 2, manager.confirm)  # type: ignore[method-assign]  # a disk that is full
+    await pending.push(ONE)
+    with caplog.at_level(logging.WARNING):
+        async with pending.running(pending.agent(manager, settled)):
+            await pending.until(lambda _: pending.section().get("code") == "update-in-progress")
+            assert pending.states("c1")[-1] == "RUNNING"
+            assert pending.node.floor() == 0
+            answer = await pending.answer("c1")
+            await pending.until(lambda _: pending.section().get("state") == "READY")
+    assert answer["state"] == "SUCCEEDED"
+    assert pending.node.floor() == 11
+    assert [one["state"] for one in pending.page.section_statuses()] == ["PROGRESSING", "READY"]
+    unconfirmed = [record for record in caplog.records if "could not be confirmed" in record.getMessage()]
+    assert len(unconfirmed) == 1
+
+
+async def test_a_start_that_could_not_be_settled_is_settled_later(
+    pending: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full at the first start of the new binary: once it is not, the welcome that it has confirms it."""
+    monkeypatch.setattr(agent_module, "_SETTLE_AGAIN_SECONDS", 0.1)
+    manager = pending.node.manager()
+    manager.settle = failing(NO_SPACE, 3, manager.settle)  # type: ignore[method-assign]
+    async with pending.running(pending.agent(manager, None)):
+        await pending.until_welcomed("1.1.0")
+        answer = await pending.answer("c1")
+    assert answer["state"] == "SUCCEEDED"
+    assert pending.node.floor() == 11
+
+
+async def test_a_start_that_could_not_be_settled_still_has_a_deadline(
+    pending: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a welcome it is rolled back when it is settled."""
+    monkeypatch.setattr(agent_module, "_SETTLE_AGAIN_SECONDS", 0.1)
+    pending.behave(SILENT)
+    manager = pending.node.manager()
+    manager.settle = failing(NO_SPACE, 3, manager.settle)  # type: ignore[method-assign]
+    async with pending.running(pending.agent(manager, None)) as task:
+        await pending.until(lambda page: page.sessions)
+        pending.node.clock.passes(121)
+        async with asyncio.timeout(10):
+            await task
+    assert pending.node.runs() == "1.0.0"
+
+
+# No welcome ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_deadline_that_passes_brings_the_old_binary_back(pending: Station) -> None:
+    """It settles the failure, and the command that asked for it fails once, with the reason."""
+    pending.behave(SILENT)
+    async with pending.running() as new:
+        await pending.until(lambda page: page.sessions)
+        pending.node.clock.passes(119)
+        await asyncio.sleep(0.05)
+        assert not new.done()
+        pending.node.clock.passes(2)
+        async with asyncio.timeout(10):
+            await new
+    assert pending.node.runs() == "1.0.0"
+    pending.behave(WELCOME)
+    async with pending.running():
+        answer = await pending.answer("c1")
+    assert answer == {
+        "type": "command_status",
+        "id": "c1",
+        "state": "FAILED",
+        "reason": "update-failed",
+        "code": "failed-version",
+        "message": NOT_WELCOMED,
+    }
+    assert pending.node.floor() == 0
+    assert pending.shelf.fetched == []
+
+
+async def test_a_deadline_is_not_kept_by_the_wall_clock(pending: Station) -> None:
+    """An hour's step forward right after the swap kills nothing (field report 33)."""
+    pending.behave(SILENT)
+    async with pending.running() as new:
+        await pending.until(lambda page: page.sessions)
+        pending.node.clock.now += 3600
+        await asyncio.sleep(1.2)
+        assert not new.done()
+        pending.behave(WELCOME)
+        await pending.answer("c1")
+    assert pending.node.floor() == 11
+
+
+async def test_a_refusal_of_the_gateway_is_the_reason_when_the_deadline_passes(pending: Station) -> None:
+    """With what it said."""
+    pending.behave(refuse("this node is blocked"))
+    async with pending.running() as new:
+        await eventually(lambda: (pending.node.json(pending.node.layout.pending_record) or {}).get("refused"))
+        assert not new.done()
+        pending.node.clock.passes(121)
+        async with asyncio.timeout(10):
+            await new
+    pending.behave(WELCOME)
+    async with pending.running():
+        answer = await pending.answer("c1")
+    assert answer["message"] == "bcd 1.1.0 was refused by the gateway until its deadline: this node is blocked"
+
+
+async def test_a_section_that_failed_here_says_so_and_is_not_downloaded_again(station: Station) -> None:
+    """Field report 22: the section that brought it is FAILED for its generation, with the code and the reason."""
+    station.node.fail(ONE)
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        generation = await station.push(ONE)
+        await station.until(lambda _: station.section().get("state") == "FAILED")
+        status = station.section()
+        for _ in range(3):
+            station.gateway.drop_session(NODE_ID)
+            before = len(station.page.section_statuses())
+            await station.until(lambda page: len(page.section_statuses()) > before)  # noqa: B023  # in this round
+    assert (status["observed_generation"], status["reason"], status["code"]) == (
+        generation,
+        "UpdateFailed",
+        "failed-version",
+    )
+    assert NOT_WELCOMED in status["message"]
+    assert all(one == status for one in station.page.section_statuses())
+    assert station.shelf.fetched == []
+
+
+async def test_a_rollback_that_cannot_be_written_is_tried_again(
+    pending: Station, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And a record that cannot be read for a moment ends nothing either."""
+    monkeypatch.setattr(agent_module, "_ROLL_BACK_AGAIN_SECONDS", 0.05)
+    pending.behave(SILENT)
+    manager = pending.node.manager()
+    settled = manager.settle()
+    manager.rollback = failing(NO_SPACE, 3, manager.rollback)  # type: ignore[method-assign]
+    manager.time_left = failing(NO_SPACE, 2, manager.time_left)  # type: ignore[method-assign]
+    with caplog.at_level(logging.ERROR):
+        async with pending.running(pending.agent(manager, settled)) as new:
+            await pending.until(lambda page: page.sessions)
+            pending.node.clock.passes(121)
+            async with asyncio.timeout(10):
+                await new
+    assert pending.node.runs() == "1.0.0"
+    assert len([record for record in caplog.records if "did not happen" in record.getMessage()]) == 1
+
+
+async def test_a_rollback_from_outside_is_followed_at_the_deadline(pending: Station) -> None:
+    """The crash loop's script, or a hand, pointed `current` back under the running binary."""
+    pending.behave(SILENT)
+    async with pending.running() as new:
+        await pending.until(lambda page: page.sessions)
+        switch_link(pending.node.layout.current, "bcd-a")
+        pending.node.clock.passes(121)
+        async with asyncio.timeout(10):
+            await new
+    assert pending.node.runs() == "1.0.0"
+
+
+async def test_a_welcome_after_a_rollback_from_outside_confirms_nothing(pending: Station) -> None:
+    """What runs is no longer what is current: it gives way, and nothing has succeeded."""
+    pending.behave(SILENT)
+    async with pending.running() as new:
+        await pending.until(lambda page: page.sessions)
+        switch_link(pending.node.layout.current, "bcd-a")
+        pending.behave(WELCOME)
+        async with asyncio.timeout(10):
+            await new
+    assert pending.node.floor() == 0
+    assert pending.states("c1")[-1:] != ["SUCCEEDED"]
+
+
+async def test_an_update_that_was_cut_off_before_it_ran_is_tried_again(pending: Station) -> None:
+    """Power failed between the record and the link: nothing was learned about the version."""
+    switch_link(pending.node.layout.current, "bcd-a")
+    pending.publish(ONE)
+    await pending.until_restart()
+    assert pending.node.runs() == "1.1.0"
+    async with pending.running():
+        answer = await pending.answer("c1")
+    assert answer["state"] == "SUCCEEDED"
+    assert pending.page.versions() == ["1.0.0", "1.1.0"]
+
+
+# Commands (field report 37) ------------------------------------------------------------------------------------------
+
+
+async def test_a_command_for_what_runs_succeeds_at_once(station: Station) -> None:
+    """Nothing is looked at and nothing is downloaded."""
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        command = await station.command(make_release("1.0.0", 5))
+        assert (await station.answer(command))["state"] == "SUCCEEDED"
+    assert station.shelf.fetched == []
+
+
+async def test_a_finished_command_that_arrives_again_gets_the_answer_that_it_got(station: Station) -> None:
+    """After success, after failure, and after a restart; and nothing runs a second time."""
+    refused = make_release("1.1.0", 11, product="other")
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        good, bad = await station.command(make_release("1.0.0", 5)), await station.command(refused)
+        answers = [await station.answer(command) for command in (good, bad)]
+        await repeat(station, good, bad)
+    prepared = len(station.node.events())
+    async with station.running():
+        await station.until(lambda page: len(page.sessions) == 2 and page.welcomed())
+        await repeat(station, good, bad)
+    assert [station.page.answers(command)[-1] for command in (good, bad)] == answers
+    assert [answer["state"] for answer in answers] == ["SUCCEEDED", "FAILED"]
+    assert [answer.get("code") for answer in answers] == [None, "wrong-product"]
+    assert len(station.node.events()) == prepared
+
+
+async def repeat(station: Station, *commands: str) -> None:
+    """Deliver finished commands again, and wait for the same answers."""
+    for command in commands:
+        before = len(station.page.answers(command))
+        await asyncio.to_thread(station.gateway.repeat_command, NODE_ID, command)
+        await station.until(lambda page: len(page.answers(command)) > before)  # noqa: B023  # in this round
+        first, *more = station.page.answers(command)
+        assert all(one == first for one in more)
+
+
+async def test_an_answer_is_told_after_each_welcome_until_it_is_acked(station: Station) -> None:
+    """A gateway that forgot is told again; one that acked is not."""
+    with station.gateway.page(NODE_ID) as page:
+        page.acks = page.replays = False
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        command = await station.command(make_release("1.0.0", 5))
+        await station.until(lambda page: page.answers(command))
+        station.gateway.drop_session(NODE_ID)
+        await station.until(lambda page: len(page.answers(command)) == 2)
+        with station.gateway.page(NODE_ID) as page:
+            page.acks = True
+        station.gateway.drop_session(NODE_ID)
+        await station.answer(command)
+        outbox = Path(station.node.config.node.data_dir, "outbox.json")
+        await eventually(lambda: json.loads(outbox.read_bytes())["commands"][0].get("acked"))
+        told = len(station.page.answers(command))
+        station.gateway.drop_session(NODE_ID)
+        await station.until(lambda page: len(page.sessions) == 4 and page.welcomed())
+        await asyncio.sleep(0.05)
+    assert told == len(station.page.answers(command)) == 3
+
+
+async def test_a_command_of_another_kind_is_unsupported(station: Station) -> None:
+    """Its kind is foreign text."""
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        command = await asyncio.to_thread(station.gateway.push_command, NODE_ID, {}, "reboot\x1b[2J")
+        answer = await station.answer(command)
+    assert (answer["state"], answer["message"]) == ("UNSUPPORTED", "reboot\\x1b[2J is not supported by the role node")
+
+
+@pytest.mark.parametrize("command_id", ["", "x" * 257])
+async def test_a_command_with_an_unusable_id_is_passed_over(station: Station, command_id: str) -> None:
+    """Nothing is kept of it, and the session goes on."""
+    command = agent_command(command_id)
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        with station.gateway.page(NODE_ID) as page:
+            page.commands[command_id] = command
+        await asyncio.to_thread(station.gateway.repeat_command, NODE_ID, command_id)
+        good = await station.command(make_release("1.0.0", 5))
+        await station.answer(good)
+    assert station.page.command_statuses(command_id) == []
+    assert station.shelf.fetched == []
+
+
+async def test_a_command_with_a_version_of_megabytes_leaves_a_small_outbox(station: Station) -> None:
+    """Kept as it came, a handful of them would be more than is read again at the next start."""
+    huge = {**ONE.section, "version": "1" * 3_000_000}
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        command = await asyncio.to_thread(station.gateway.push_command, NODE_ID, huge)
+        answer = await station.answer(command)
+    assert (answer["state"], answer["code"]) == ("FAILED", "bad-section")
+    assert os.path.getsize(Path(station.node.config.node.data_dir, "outbox.json")) < 10_000
+
+
+async def test_a_full_disk_keeps_no_command_from_its_answer(
+    station: Station, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It could not be kept and is told all the same."""
+
+    def fsync(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        monkeypatch.setattr(os, "fsync", fsync)
+        with caplog.at_level(logging.WARNING):
+            command = await station.command(make_release("1.0.0", 5))
+            assert (await station.answer(command))["state"] == "SUCCEEDED"
+        monkeypatch.setattr(os, "fsync", lambda _: None)
+    assert any("No space left" in record.getMessage() for record in caplog.records)
+
+
+# Roles and sections --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["sim", "ramdisk"])
+async def test_a_role_that_does_not_update_itself_says_so(
+    tmp_path: Path, gateway: Gateway, lab_authority: Authority, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    """`SectionUnsupported` for the section, `UNSUPPORTED` for the command; slots and records are not touched."""
+    node = quick_node(tmp_path, monkeypatch)
+    station = Station(node, gateway, lab_authority, role=role)
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        generation = await station.push(ONE)
+        command = await station.command(ONE)
+        answer = await station.answer(command)
+        await station.until(lambda _: station.section())
+        status = station.section()
+    assert status == {
+        "type": "section_status",
+        "name": "daemon",
+        "observed_generation": generation,
+        "state": "UNSUPPORTED",
+        "reason": "SectionUnsupported",
+    }
+    assert answer["state"] == "UNSUPPORTED"
+    assert role in answer["message"]
+    assert not os.path.exists(node.layout.records_dir)
+    assert not os.path.exists(node.layout.slots_dir)
+
+
+async def test_the_hello_tells_the_sections_last_status(station: Station) -> None:
+    """After a restart too: the gateway knows how things stand before it replays anything."""
+    refused = make_release("1.1.0", 11, product="other")
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        await station.push(refused)
+        await station.until(lambda _: station.section().get("state") == "FAILED")
+    async with station.running():
+        await station.until(lambda page: len(page.sessions) == 2)
+    hellos = [frame.body for frame in station.page.frames if frame.body["type"] == "hello"]
+    assert hellos[0]["sections"] == []
+    assert hellos[1]["sections"] == [station.section()]
+    assert (hellos[1]["node_id"], hellos[1]["role"], hellos[1]["version"]) == (NODE_ID, "node", "1.0.0")
+
+
+async def test_the_gateways_clock_can_only_make_an_expiry_stricter(station: Station) -> None:
+    """The node's own clock stands still at a time when the manifest is good."""
+    with station.gateway.page(NODE_ID) as page:
+        page.clock_ahead = 10 * 365 * 86_400
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        await station.push(ONE)
+        await station.until(lambda _: station.section().get("state") == "FAILED")
+    assert station.section()["code"] == "expired"
+
+
+async def test_a_broken_outbox_does_not_keep_the_agent_from_starting(station: Station) -> None:
+    """Commands that the gateway replays are taken anew."""
+    Path(station.node.config.node.data_dir, "outbox.json").write_bytes(b"\0" * 100)
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        command = await station.command(make_release("1.0.0", 5))
+        assert (await station.answer(command))["state"] == "SUCCEEDED"
+
+
+# Its own end ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_fault_of_its_own_ends_the_whole_agent(station: Station) -> None:
+    """Half an agent would look alive and never update again: whatever starts bcd starts it anew."""
+    manager = station.node.manager()
+    settled = manager.settle()
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    manager.prepare = broken  # type: ignore[method-assign]
+    agent = station.agent(manager, settled)
+    task = asyncio.create_task(agent.run())
+    await station.until_welcomed("1.0.0")
+    await station.push(ONE)
+    async with asyncio.timeout(10):
+        with pytest.raises(ZeroDivisionError):
+            await task
+    assert not os.path.exists(Path(station.node.config.node.data_dir, "node.sock"))
+
+
+async def test_it_says_goodbye_when_it_ends(station: Station) -> None:
+    """And its socket is gone."""
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+    frames = [frame.body for frame in station.page.frames if frame.from_node]
+    assert frames[-1] == {"type": "bye", "reason": "bcd 1.0.0 ends"}
+    with contextlib.suppress(FileNotFoundError):
+        assert not (Path(station.node.config.node.data_dir) / "node.sock").exists()

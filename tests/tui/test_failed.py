@@ -1,0 +1,272 @@
+"""Failed versions: which, when, why; and clearing them only on purpose (field report C01)."""
+
+import pytest
+from textual.widgets import DataTable
+
+from bcd.core.errors import HostError, NotPermitted
+from bcd.core.records import Failed
+from bcd.tui.app import ConsoleApp
+from bcd.tui.screens.confirm_clear import ConfirmClear
+from tests.tui import states
+from tests.tui.consoles import NARROW, READABLE_SECONDS, WIDE, World, change, flat, opened, text_of, until
+
+
+def three() -> World:
+    """1.4.1, 1.4.2 and 1.4.3 failed; the newest is the first row."""
+    return World(
+        states.with_failed(
+            *(states.failed_entry(f"1.4.{n}", f"reason {n}", at=int(states.NOW) - 100 + n) for n in (1, 2, 3))
+        )
+    )
+
+
+def under_cursor(app: ConsoleApp) -> str:
+    """The version that the cursor is on."""
+    table = app.screen.query_one(DataTable)
+    return str(table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value)
+
+
+def rows(app: ConsoleApp) -> list[str]:
+    """The versions, from the top."""
+    return [str(key.value) for key in app.screen.query_one(DataTable).rows]
+
+
+def asking(app: ConsoleApp) -> bool:
+    """Whether a confirmation is open."""
+    return isinstance(app.screen, ConfirmClear)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+async def test_each_is_shown_with_its_sequence_and_reason(size: tuple[int, int]) -> None:
+    async with opened(World(states.rolled_back()), "failed", size) as (app, _):
+        shown = flat(app)
+        for part in ("1.4.1", "15", states.REASON, "Failed 1"):
+            assert part in shown, part
+
+
+async def test_none_failed() -> None:
+    async with opened(World(states.at_rest()), "failed") as (app, pilot):
+        assert "No version failed here." in text_of(app)
+        await pilot.press("c", "C", "space", "enter")
+        assert not asking(app)
+
+
+async def test_what_may_not_be_read_is_not_none() -> None:
+    """C13."""
+    async with opened(World(states.records_unreadable()), "failed") as (app, _):
+        assert "may not be read by this user: sudo bcd console" in text_of(app)
+        assert "No version failed here." not in text_of(app)
+
+
+async def test_the_question_names_the_version_and_what_follows_and_cancel_has_the_focus() -> None:
+    async with opened(three(), "failed") as (app, pilot):
+        await pilot.press("c")
+        shown = flat(app)
+        assert "Clear 1.4.3?" in shown
+        assert "A rollout may then try 1.4.3 here again." in shown
+        assert app.focused is not None
+        assert app.focused.id == "cancel"
+
+
+@pytest.mark.parametrize("keys", [["enter"], ["enter", "enter"], ["escape"], ["n"], ["escape", "y"], ["space"]])
+@pytest.mark.parametrize("wait", [0.0, READABLE_SECONDS], ids=["at-once", "read"])
+async def test_only_a_clear_yes_clears(keys: list[str], wait: float) -> None:
+    """Enter, a double Enter and Escape change nothing, before and after it was read."""
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("c")
+        await pilot.pause(wait)
+        await pilot.press(*keys)
+        await pilot.pause(0.1)
+        assert world.cleared == []
+        assert not asking(app)
+
+
+async def test_a_yes_typed_before_the_question_was_drawn_does_not_count() -> None:
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("c", "y")
+        await pilot.pause(0.05)
+        assert world.cleared == []
+        assert asking(app)
+        await pilot.press("right", "enter")  # the button is no way round it
+        await pilot.pause(0.05)
+        assert world.cleared == []
+
+
+@pytest.mark.parametrize("keys", [["y"], ["tab", "enter"], ["right", "enter"], ["left", "enter"]])
+async def test_a_yes_and_the_button_that_was_moved_to_clear(keys: list[str]) -> None:
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("down", "c")
+        await pilot.pause(READABLE_SECONDS)
+        await pilot.press(*keys)
+        await until(pilot, lambda: world.cleared)
+        assert world.cleared == [("1.4.2",)]
+        await until(pilot, lambda: "cleared: 1.4.2" in flat(app))
+
+
+async def test_escape_after_moving_to_the_button_clears_nothing() -> None:
+    world = three()
+    async with opened(world, "failed") as (_, pilot):
+        await pilot.press("c")
+        await pilot.pause(READABLE_SECONDS)
+        await pilot.press("tab", "escape")
+        await pilot.pause(0.1)
+        assert world.cleared == []
+
+
+async def test_a_yes_twice_within_50_ms_clears_once() -> None:
+    world = three()
+    async with opened(world, "failed") as (_, pilot):
+        await pilot.press("c")
+        await pilot.pause(READABLE_SECONDS)
+        await pilot.press("y", "y", "enter")
+        await until(pilot, lambda: world.cleared)
+        await pilot.pause(0.1)
+        assert world.cleared == [("1.4.3",)]
+
+
+async def test_the_question_holds_its_version_while_the_list_changes_beneath() -> None:
+    """The attack: another failure comes in while the operator reads, and takes the row that was asked about."""
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("down", "c")
+        newer = [states.failed_entry(f"1.5.{n}", at=int(states.NOW) + n) for n in range(3)]
+        await change(pilot, world, states.with_failed(states.failed_entry("1.4.2"), *newer))
+        await pilot.pause(READABLE_SECONDS)
+        assert "Clear 1.4.2?" in flat(app)
+        await pilot.press("y")
+        await until(pilot, lambda: world.cleared)
+        assert world.cleared == [("1.4.2",)]
+
+
+async def test_marks_clear_several_and_all_clears_all() -> None:
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("space", "down", "down", "space", "up", "c")
+        await pilot.pause(READABLE_SECONDS)
+        assert "Clear 2 versions?" in flat(app)
+        assert "1.4.3, 1.4.1" in flat(app)
+        await pilot.press("y")
+        await until(pilot, lambda: world.cleared)
+        await pilot.press("C")
+        await pilot.pause(READABLE_SECONDS)
+        assert "Clear 3 versions?" in flat(app)
+        await pilot.press("y")
+        await until(pilot, lambda: len(world.cleared) == 2)
+        assert [set(versions) for versions in world.cleared] == [{"1.4.1", "1.4.3"}, {"1.4.1", "1.4.2", "1.4.3"}]
+
+
+async def test_a_mark_taken_away_and_a_mark_on_a_version_that_went_mark_nothing() -> None:
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("space", "space", "down", "space")  # 1.4.2 is marked
+        await change(pilot, world, states.with_failed(states.failed_entry("1.4.1"), states.failed_entry("1.4.3")))
+        await pilot.press("c")
+        assert "Clear 1.4.2" not in flat(app)
+        assert "2 versions" not in flat(app)
+
+
+async def test_all_32_are_named_before_they_are_cleared() -> None:
+    world = World(states.many_failed())
+    async with opened(world, "failed") as (app, pilot):
+        assert len(rows(app)) == 32
+        await pilot.press("C")
+        await pilot.pause(READABLE_SECONDS)
+        assert "Clear 32 versions?" in flat(app)
+        assert "Cancel" in text_of(app)
+        await pilot.press("y")
+        await until(pilot, lambda: world.cleared)
+        assert len(world.cleared[0]) == 32
+
+
+async def test_the_cursor_stays_on_its_version_whatever_comes_and_goes() -> None:
+    """A row is its version, never its place."""
+    world = World(states.many_failed())
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press(*["down"] * 5)
+        assert under_cursor(app) == "1.5.26"
+        update = [states.failed_entry(f"1.5.{n}", f"reason number {n}") for n in (3, 26, 27, 31)]
+        await change(pilot, world, states.with_failed(*update))  # rows above and below it go
+        assert (under_cursor(app), rows(app).index("1.5.26")) == ("1.5.26", 2)
+        more = [states.failed_entry(f"1.7.{n}") for n in range(4)]
+        await change(pilot, world, states.with_failed(*update, *more))  # newer ones come above it
+        assert (under_cursor(app), rows(app).index("1.5.26")) == ("1.5.26", 6)
+        assert "reason number 26" in flat(app)
+        await pilot.press("c")
+        assert "Clear 1.5.26?" in flat(app)
+
+
+async def test_the_version_under_the_cursor_goes() -> None:
+    world = three()
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("down")
+        await change(pilot, world, states.with_failed(states.failed_entry("1.4.1")))
+        assert under_cursor(app) == "1.4.1"
+        await change(pilot, world, states.at_rest())
+        assert "No version failed here." in text_of(app)
+        await pilot.press("c", "C", "space")
+        assert not asking(app)
+
+
+async def test_without_the_right_it_is_shown_disabled_with_the_reason_and_the_command() -> None:
+    """C13."""
+    world = World(states.clear_not_permitted())
+    async with opened(world, "failed", WIDE) as (app, pilot):
+        shown = flat(app)
+        assert states.REFUSED in shown
+        assert "c Clear" in shown
+        await pilot.press("c", "C")
+        assert not asking(app)
+        assert app.screen.check_action("clear", ()) is None
+
+
+async def test_the_right_comes_back_while_open() -> None:
+    world = World(states.clear_not_permitted())
+    async with opened(world, "failed") as (app, pilot):
+        await pilot.press("c")
+        assert not asking(app)
+        await change(pilot, world, states.changed(states.rolled_back(), crash_loop_rollback=True, taken_at=states.NOW + 99))
+        assert states.REFUSED not in flat(app)
+        await pilot.press("c")
+        assert asking(app)
+
+
+@pytest.mark.parametrize("error", [NotPermitted("no", "not permitted"), HostError("io-error", "the [disk] \x1b[2J is full")])
+async def test_a_clearing_that_fails_says_why_and_the_console_goes_on(error: NotPermitted | HostError) -> None:
+    world = three()
+
+    def clear(versions: tuple[str, ...]) -> tuple[Failed, ...]:
+        raise error
+
+    world.clear = clear
+    async with opened(world, "failed", WIDE) as (app, pilot):
+        await pilot.press("c")
+        await pilot.pause(READABLE_SECONDS)
+        await pilot.press("y")
+        await until(pilot, lambda: f"({error.code})" in flat(app))
+        assert "\x1b" not in text_of(app)
+        assert len(rows(app)) == 3
+
+
+async def test_clearing_does_not_make_the_console_look_ever_more_often() -> None:
+    world = three()
+    looks = 0
+    async with opened(world, "failed") as (app, pilot):
+        for _ in range(4):
+            await pilot.press("c")
+            await pilot.pause(READABLE_SECONDS)
+            await pilot.press("y")
+            await pilot.pause(0.05)
+        await pilot.pause(0.3)
+        read = app._read
+
+        def counted() -> object:
+            nonlocal looks
+            looks += 1
+            return read()
+
+        app._read = counted  # type: ignore[assignment]
+        await pilot.pause(2.1)
+        assert looks <= 3
