@@ -10,6 +10,7 @@ from bcd.core.acceptance import Acceptance
 from bcd.core.build import this_build
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
+from bcd.core.durable import host_error
 from bcd.core.errors import BcdError, NotPermitted
 from bcd.core.exits import ExitStatus
 from bcd.core.history import read_events
@@ -79,9 +80,19 @@ def run_console(
         theme=theme,
     )
     app.run(mouse=mouse)
+    if app.start_anew_at is not None:
+        _start_anew(config_path, app.start_anew_at)
     # Textual ends a crashed app with a return code and no exception: it must not pass for a good end.
     code = app.return_code
     return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
+
+
+def _start_anew(config_path: str, screen: str) -> None:
+    entrypoint = load_config(config_path).update.entrypoint
+    try:
+        os.execv(entrypoint, [entrypoint, "console", "--config", config_path, "--screen", screen])  # noqa: S606
+    except OSError as error:
+        raise host_error(error, "start the console anew") from error
 
 
 def run_narrated(config_path: str) -> None:

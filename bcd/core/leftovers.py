@@ -2,11 +2,13 @@
 
 import logging
 import os
+from pathlib import Path
 
 from bcd.core.clock import Clock
 from bcd.core.errors import BcdError
 from bcd.core.layout import Layout
 from bcd.core.safeopen import remove_leftover
+from bcd.core.staging import Staging
 
 _STAGED_SECONDS = 7 * 24 * 3600
 """How long a download that was cut off may still be resumed."""
@@ -23,7 +25,7 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
             for name in _names(directory)
             if name.endswith(".tmp") and name.startswith((".", "bcd-"))
         ]
-    for name in _names(layout.staging):
+    for name in [] if os.path.islink(layout.staging) else _names(layout.staging):
         path = os.path.join(layout.staging, name)
         if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:
             found.append(path)
@@ -40,7 +42,7 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
 def remove_stale(layout: Layout, clock: Clock) -> None:
     """Remove what `stale_files` finds. What can't be removed is logged and left."""
     for path in stale_files(layout, clock):
-        _remove(path)
+        _remove(layout, path)
 
 
 def _leads_to_current(layout: Layout, directory: str, name: str) -> bool:
@@ -64,9 +66,16 @@ def _modified(path: str, clock: Clock) -> float:
         return clock.wall()
 
 
-def _remove(path: str) -> None:
+def _remove(layout: Layout, path: str) -> None:
+    directory, name = os.path.split(path)
     try:
-        remove_leftover(path)
+        if directory == layout.staging:
+            # The attack: under the helper the directory is the node's, who puts a link to root's slots in its place.
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with Staging(Path(directory), handle) as place:
+                place.remove(name)
+        else:
+            remove_leftover(path)
     except BcdError as error:
         _log.warning("%s", error.message)
     except OSError as error:

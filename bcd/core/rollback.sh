@@ -55,7 +55,7 @@ sync -- "$records" 2>/dev/null || sync
 rm -f -- "$slots/.current.rollback"
 ln -s -- "$slot" "$slots/.current.rollback"
 mv -fT -- "$slots/.current.rollback" "$slots/current"
-sync -- "$slots" 2>/dev/null || sync
+sync -- "$slots" "$records" 2>/dev/null || sync
 say "current is $slot again"
 if [ -n "$unit" ]; then
 	systemctl reset-failed -- "$unit"

@@ -24,10 +24,12 @@ from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.evidence import evidence_of
 from bcd.tui.journal import Journal
 from bcd.tui.screens.check import CheckScreen
 from bcd.tui.screens.config import ConfigScreen
 from bcd.tui.screens.doctor import DoctorScreen
+from bcd.tui.screens.evidence import EvidenceScreen
 from bcd.tui.screens.failed import FailedScreen
 from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
@@ -69,6 +71,8 @@ class ConsoleApp(App[int]):
             for number, name in enumerate(MODES, start=1)
         ),
         Binding("q,ctrl+c", "quit", "Quit", id="quit", key_display="q"),
+        Binding("e", "evidence", "Evidence", id="evidence"),
+        Binding("N", "start_anew", "Start anew", show=False, id="start-anew"),
         Binding("question_mark", "show_help_panel", "Help", key_display="?", id="help"),
         Binding("colon", "command_palette", "Commands", key_display=":", id="commands"),
     ]
@@ -102,6 +106,8 @@ class ConsoleApp(App[int]):
         self._start_at = start_at
         self._theme = theme
         self._lines: list[str] = []
+        self.start_anew_at: str | None = None
+        """The screen that a new console is to open; None to just end."""
         self._signals = signals
         self._looking = threading.Lock()
         self._next_look: Timer | None = None
@@ -153,6 +159,16 @@ class ConsoleApp(App[int]):
             answer = error
         with contextlib.suppress(RuntimeError):
             self.call_from_thread(setattr, self, "acceptance", answer)
+
+    def action_evidence(self) -> None:
+        """Show what the values on the screen rest on."""
+        if self.snapshot is not None:
+            self.push_screen(EvidenceScreen(evidence_of(self.snapshot)))
+
+    def action_start_anew(self) -> None:
+        """End, and have the program that `current` names now take over where this one is."""
+        self.start_anew_at = self.current_mode
+        self.exit(0)
 
     def _look(self) -> None:
         """Look again in a thread, and come back."""

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from bcd.core.errors import HostError, Refusal
 from bcd.core.manager import Manager
 from bcd.core.records import Json
 from bcd.core.settle import Outcome
-from tests.core.node_root import Node, Tree, make_release, quick_node
+from tests.core.node_root import Node, Tree, make_release, quick_directory, quick_node
 
 ONE = make_release("1.1.0", 11)
 TWO = make_release("1.2.0", 12)
@@ -42,14 +42,15 @@ BROKEN: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """1.2.0 in slot a is launched and waits; 1.1.0 ran before from slot b; 0.9.0 failed; floor 11."""
-    made = quick_node(tmp_path, monkeypatch)
-    made.fail(make_release("0.9.0", 9))
-    made.update(ONE)
-    made.swap(TWO)
-    made.start()
-    return made
+    with quick_directory(tmp_path) as root:
+        made = quick_node(root, monkeypatch)
+        made.fail(make_release("0.9.0", 9))
+        made.update(ONE)
+        made.swap(TWO)
+        made.start()
+        yield made
 
 
 def spoil(node: Node, record: str, kind: str) -> Tree:

@@ -5,6 +5,7 @@ The node, its clock and its releases are those of the manager's tests. What the 
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from bcd.lab.book import Page
 from bcd.lab.gateway import Gateway
 from bcd.lab.pki import Authority
 from bcd.node.agent import Agent, Ending
+from bcd.node.client import SOCKET_NAME
 from tests.core.node_root import Node, Release
 from tests.node.gateways import eventually
 
@@ -66,6 +68,11 @@ class Station:
         self.shelf = Shelf(node=node)
 
     # -- the node -------------------------------------------------------------------------------------------------
+
+    @property
+    def live_socket(self) -> str:
+        """Where the agent shows its state."""
+        return os.path.join(self.node.config.node.data_dir, SOCKET_NAME)
 
     def agent(self, manager: Manager | None = None, settled: Settled | None = None) -> Agent:
         """An agent of the version that the entrypoint leads to, after its settle; or after the one given."""

@@ -359,16 +359,39 @@ async def test_a_download_that_failed_is_tried_again_after_a_pause(
     assert world.live.values("retry_at")[-1] is None
 
 
-async def test_a_server_that_asks_for_patience_gets_it(world: World) -> None:
-    """Retry-After beats a shorter pause of ours."""
+@pytest.mark.parametrize(("asked", "pause"), [(30.0, 30), (86_400.0, 300)])
+async def test_a_server_that_asks_for_patience_gets_it(world: World, asked: float, pause: int) -> None:
+    """Retry-After beats a shorter pause of ours, and never makes one longer than ours may become."""
     world.manager.answer = fetching
-    world.fetcher.work = raising(DownloadFailed("the server answered 429", retry_after=30.0))  # type: ignore[assignment]
+    world.fetcher.work = raising(DownloadFailed("the server answered 429", retry_after=asked))  # type: ignore[assignment]
     async with world.at_work():
         await world.updater.set_section(1, A)
         await world.until(lambda: world.live.values("retry_at")[-1:] not in ([], [None]))
         retry_at = world.live.values("retry_at")[-1]
         assert isinstance(retry_at, int)
-        assert 28 <= retry_at - time.time() <= 31
+        assert pause - 2 <= retry_at - time.time() <= pause + 1
+
+
+async def test_a_fault_of_bcd_itself_over_one_target_ends_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The gateway replays it, so that an agent that ended would end again: a mended release must still get through."""
+
+    def answer(spec: object) -> None:
+        if spec == A:
+            raise ZeroDivisionError("\x1b[2J")
+
+    world.manager.answer = answer
+    with caplog.at_level(logging.ERROR):
+        async with world.at_work():
+            await world.updater.set_section(1, A)
+            await world.until(lambda: world.told.all)
+            await world.updater.set_section(2, B)
+            await world.until(lambda: "done" in world.told.what())
+    assert world.told.all[0] == (
+        "progressing", None, 1, "io-error: a fault in bcd itself: ZeroDivisionError: \\x1b[2J"
+    )  # fmt: skip
+    assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
 async def test_the_same_section_again_does_not_cut_a_pause_short(world: World) -> None:

@@ -16,8 +16,6 @@ from bcd.tui.snapshot import Snapshot
 from tests.tui import states
 
 NARROW, WIDE = (80, 24), (200, 50)
-READABLE_SECONDS = 0.3
-"""After so long, a confirmation takes a yes."""
 
 
 def report_of(*findings: Finding) -> Report:

@@ -1,0 +1,79 @@
+"""The evidence of what is on the screen: for each value the file that it came from, and the rule that makes it so. Pure.
+
+Which bytes that file has now is read again by `look`, for the digest and the time.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from datetime import datetime
+
+from bcd.tui.snapshot import Snapshot
+
+_LIMIT_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What one value rests on."""
+
+    name: str
+    value: str
+    path: str
+    rule: str
+    """The section of the rules (docs/concepts) that gives it its meaning."""
+
+
+def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """What the values on the overview rest on."""
+    status = snapshot.status
+    if status is None:
+        return ()
+    layout, config = status.layout, status.config
+    update, pending = status.update.value, status.pending.value
+    pins = config.update
+    rows = [
+        Evidence(name="version", value=status.version, path=layout.slots_record, rule="what the current slot holds"),
+        Evidence(name="current", value=status.current.target or "none", path=layout.current, rule="what starts"),
+        Evidence(
+            name="floor", value=str(status.floor), path=layout.update_record, rule="never falls; raised by a welcome"
+        ),
+        Evidence(
+            name="pins",
+            value=f"{len(pins.release_pins)}, threshold {pins.release_threshold}",
+            path=config.path,
+            rule="who may sign a release",
+        ),
+    ]
+    if pending is not None:
+        rows.append(
+            Evidence(
+                name="deadline",
+                value=f"{datetime.fromtimestamp(pending.deadline).astimezone():%H:%M:%S}",
+                path=layout.pending_record,
+                rule="120 s after the swap, by the boot clock",
+            )
+        )
+    rows += [
+        Evidence(
+            name=f"failed {entry.version}",
+            value=entry.reason,
+            path=layout.update_record,
+            rule="refused here until cleared",
+        )
+        for entry in (update.failed if update is not None else ())
+    ]
+    return tuple(rows)
+
+
+def look(path: str) -> tuple[str, str]:
+    """A file's modification time and the beginning of its SHA-256, now; for a link, its target."""
+    try:
+        found = os.lstat(path)
+        when = f"{datetime.fromtimestamp(found.st_mtime).astimezone():%Y-%m-%d %H:%M:%S}"
+        if os.path.islink(path):
+            return when, f"→ {os.readlink(path)}"
+        with open(path, "rb") as file:
+            return when, hashlib.sha256(file.read(_LIMIT_BYTES)).hexdigest()[:16]
+    except OSError as error:
+        return "", error.strerror or "not to be read"

@@ -1,0 +1,48 @@
+"""The evidence, over whatever screen it was asked on: each value, its file, that file's time and digest, and the rule."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Static
+
+from bcd.core.text import clean
+from bcd.tui.evidence import Evidence, look
+
+
+class EvidenceScreen(ModalScreen[None]):
+    """A table of what the values rest on, read again as it opens."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,e,q", "dismiss", "Close", key_display="esc", id="evidence.close")
+    ]
+
+    def __init__(self, rows: tuple[Evidence, ...]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def compose(self) -> ComposeResult:
+        """The table, and the row under the cursor whole."""
+        with Vertical(id="evidence"):
+            yield Static(Text("Evidence, read again just now", style="bold"))
+            table: DataTable[Text] = DataTable(id="evidence-table", cursor_type="row", zebra_stripes=True)
+            yield table
+            yield Static(id="evidence-whole")
+
+    def on_mount(self) -> None:
+        """Look at each file once."""
+        table: DataTable[Text] = self.query_one("#evidence-table", DataTable)
+        table.add_columns("value", "is", "file", "changed", "sha256")
+        seen = {row.path: look(row.path) for row in self._rows}
+        for row in self._rows:
+            when, digest = seen[row.path]
+            table.add_row(*(Text(clean(cell)) for cell in (row.name, row.value, row.path, when, digest)))
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Show a row whole."""
+        if event.cursor_row < len(self._rows):
+            row = self._rows[event.cursor_row]
+            self.query_one("#evidence-whole", Static).update(Text(f"{row.name}: {row.value}\n{row.path}\n{row.rule}"))
