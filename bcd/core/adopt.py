@@ -113,9 +113,12 @@ def _open_entrypoint(path: str) -> int:
     # Unlike staging all of this is root's: the directory may be a link (/usr/sbin on a merged system), and the file
     # may have a second name (a package manager that keeps equal files once).
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    found = os.fstat(handle)
+    # Again on the descriptor that is copied: what was inspected by name may have been replaced since.
+    foreign = os.geteuid() == 0 and (found.st_uid != 0 or found.st_mode & 0o022)
+    if not stat.S_ISREG(found.st_mode) or foreign:
         os.close(handle)
-        raise HostError("io-error", f"{path} is no regular file any more", "install bcd there")
+        raise HostError("io-error", f"{path} is no regular file of root's alone any more", "install bcd there")
     return handle
 
 

@@ -7,7 +7,8 @@ Two files with our marker in their first line, and the rollback script beside th
 
 Measured on systemd 252: at the start limit `Result` keeps the last crash's word (`exit-code`), so it can't tell one
 crash from the limit; `SubState` is `failed` only when no restart is to come, and the script asks for that. From 254 on
-`OnFailure=` would fire at every crash; `RestartMode=direct` keeps it for the limit.
+`OnFailure=` would fire at every crash; `RestartMode=direct` keeps it for the limit. `Restart=always`, since a release
+that ends at once with status 0 is no better than one that crashes; stopping the service still stops it.
 """
 
 import os
@@ -60,7 +61,7 @@ StartLimitBurst=5
 OnFailure={ROLLBACK_UNIT}
 
 [Service]
-Restart=on-failure
+Restart=always
 {direct}"""
     return (
         UnitFile(script, rollback_script(), 0o755, marked=False),

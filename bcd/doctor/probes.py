@@ -5,15 +5,17 @@ run does not contradict itself and a hanging gateway costs one timeout. Nothing 
 """
 
 import os
+import shlex
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from bcd.core.build import Build, this_build
+from bcd.core.build import Build, this_build, this_platform
 from bcd.core.clock import Clock, SystemClock
-from bcd.core.config import Config, load_config
+from bcd.core.config import DEFAULT_PATH, Config, UpdateConfig, load_config
 from bcd.core.errors import BcdError
 from bcd.core.layout import Layout, layout_of
 from bcd.core.service import systemd_version
@@ -28,7 +30,11 @@ T = TypeVar("T")
 
 
 class CannotTell(Exception):
-    """A probe could not be had; the check that asked for it ends as `unknown` with this sentence."""
+    """Something could not be looked at; the check that wanted it ends as `unknown` with this sentence."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,11 +64,27 @@ def run_command(command: Sequence[str], timeout_seconds: float) -> Ran:
     return Ran(status=ran.returncode, stdout=ran.stdout, stderr=ran.stderr)
 
 
+def why_it_did_not_run(error: Exception) -> str:
+    """What a `Runner` raised, as a few words."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"no answer within {error.timeout:g} s"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def available_memory() -> int:
     """Bytes of memory that a new process could have."""
     import psutil  # noqa: PLC0415  # for one check
 
     return int(psutil.virtual_memory().available)
+
+
+def trust_stores() -> tuple[str, ...]:
+    """Where this machine's certificates may lie: files and directories, as OpenSSL and the distributions have it."""
+    import ssl  # noqa: PLC0415  # for one check
+
+    paths = ssl.get_default_verify_paths()
+    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+    return tuple(dict.fromkeys(path for path in (paths.cafile, paths.capath, *usual) if path))
 
 
 @dataclass(kw_only=True)
@@ -82,6 +104,14 @@ class Probes:
     look_at_live: Callable[[str, float], dict[str, object] | None] = read_live_state
     available_memory: Callable[[], int] = available_memory
     """Bytes of memory that a new process could have."""
+    statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
+    """How a file system is asked for its room and its mount's flags."""
+    trust_stores: Callable[[], tuple[str, ...]] = trust_stores
+    platform: str = field(default_factory=this_platform)
+    """This machine as a manifest names it."""
+    proc_directory: str = "/proc"
+    top: str = "/"
+    """Directories above this one are not looked at: `/`, but for the self-test's root."""
     look_at_session: Callable[[Config, float], SessionProbe] = probe_session
     _doing: dict[int, str] = field(default_factory=dict)
     _once: dict[str, "_Once"] = field(default_factory=dict)
@@ -95,9 +125,13 @@ class Probes:
             CannotTell: it can't be read; `configuration.parses` says why.
         """
         try:
-            return self.remember("config", lambda: load_config(self.config_path))
+            return self.load_config()
         except BcdError as error:
-            raise CannotTell("the configuration could not be read") from error
+            raise CannotTell("the configuration could not be read (configuration.parses says why)") from error
+
+    def load_config(self) -> Config:
+        """The configuration. Raises what `bcd.core.config.load_config` does, for the one check that says why."""
+        return self.remember("config", lambda: load_config(self.config_path))
 
     @property
     def layout(self) -> Layout:
@@ -126,6 +160,21 @@ class Probes:
         """How far a session with the gateway comes. Raises CannotTell as `config` does."""
         config = self.config
         return self.remember("session", lambda: self.look_at_session(config, self.timeout_seconds))
+
+    def command(self, *words: str, root: bool = False) -> str:
+        """A `bcd` command line for a hint: this node's program and configuration, quoted for a shell.
+
+        Args:
+            words: what comes after `bcd`, a word each.
+            root: whether only root can do it; `sudo` is put before it for everybody else.
+        """
+        try:
+            entrypoint = self.config.update.entrypoint
+        except CannotTell:
+            entrypoint = UpdateConfig().entrypoint
+        program = "bcd" if entrypoint == UpdateConfig().entrypoint else entrypoint
+        config = () if self.config_path == DEFAULT_PATH else ("--config", self.config_path)
+        return shlex.join([*(("sudo",) if root and self.euid != 0 else ()), program, *words, *config])
 
     def doing(self, what: str) -> None:
         """Say what this check is at now, for the sentence of a check that times out: `hashing slot b`."""
@@ -158,7 +207,7 @@ class Probes:
         try:
             return systemd_version(self.run(["systemctl", "--version"], self.timeout_seconds).stdout)
         except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-            raise CannotTell(f"systemctl did not say its version: {error}") from error
+            raise CannotTell(f"systemctl did not say its version: {why_it_did_not_run(error)}") from error
 
     def _show_unit(self, name: str) -> dict[str, str]:
         try:
@@ -166,9 +215,10 @@ class Probes:
         except FileNotFoundError as error:
             raise CannotTell("systemctl is not installed") from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise CannotTell(f"systemctl did not answer: {error}") from error
+            raise CannotTell(f"systemctl did not answer: {why_it_did_not_run(error)}") from error
         if ran.status != 0:
-            raise CannotTell(f"systemctl show {name} ended with {ran.status}: {ran.stderr.strip()}")
+            said = next(iter(ran.stderr.strip().splitlines()), "no word why")
+            raise CannotTell(f"systemctl show {name} ended with {ran.status}: {said}", f"systemctl status {name}")
         pairs = (line.partition("=") for line in ran.stdout.splitlines())
         return {key: value for key, _, value in pairs}
 

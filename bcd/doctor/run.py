@@ -1,7 +1,8 @@
 """Running checks: side by side, each in its time, each ending in a finding whatever happens to it.
 
 The faults (field reports 38, C10): a check that hangs hid all later ones; one that broke was read as healthy; one that
-may not look took "permission denied" for "not installed". Here each of them is `unknown`, and says why.
+may not look took "permission denied" for "not installed". Here each of them is `unknown`, and says why; what such a
+check had found before is kept.
 """
 
 import os
@@ -17,10 +18,9 @@ from bcd.doctor.check import Check, Result, unknown
 from bcd.doctor.finding import Finding, Report
 from bcd.doctor.probes import CannotTell, Probes
 
-_AT_ONCE = 16
-"""Threads at one time: enough that waiting ones hold up nobody, few enough for a small machine."""
-
 Told = Callable[[Check, Sequence[Finding]], None]
+
+_LOOK_SECONDS = 0.005
 
 
 def run_checks(
@@ -33,36 +33,36 @@ def run_checks(
 ) -> Report:
     """Run the checks and collect what they find.
 
+    All start at once and most only wait, so that whatever hangs (a mount under the records may hang them all) costs one
+    timeout, not the sum.
+
     Args:
         checks: in the order in which they are to be reported.
         probes: what they look through.
-        timeout_seconds: what each check may take from when it starts.
+        timeout_seconds: what each check may take.
         told: called as each check ends, in whichever order that is.
         stop: when set, the run is cut short: `complete` is False, and what has not ended is `unknown`.
     """
     started, clock = int(probes.clock.wall()), time.monotonic()
-    runs = [_CheckRun(check, probes) for check in checks]
-    waiting, running = list(runs), list[_CheckRun]()
+    runs = [_CheckRun(check, probes).start() for check in checks]
+    running, ended = list(runs), dict[_CheckRun, list[Finding]]()
     complete = True
-    while waiting or running:
+    while running:
         if stop is not None and stop.is_set():
             complete = False
             break
-        while waiting and len(running) < _AT_ONCE:
-            running.append(waiting.pop(0).start())
-        running[0].ended.wait(0.005)
-        for run in list(running):
-            if run.ended.is_set() or run.is_overdue(timeout_seconds):
-                running.remove(run)
-                told(run.check, run.findings(timeout_seconds))
-    findings = [finding for run in runs for finding in run.findings(timeout_seconds)]
+        running[0].ended.wait(_LOOK_SECONDS)
+        for run in [run for run in running if run.ended.is_set() or run.is_overdue(timeout_seconds)]:
+            running.remove(run)
+            ended[run] = run.findings(timeout_seconds)
+            told(run.check, ended[run])
     return Report(
-        findings=tuple(findings),
+        findings=tuple(finding for run in runs for finding in ended.get(run) or run.findings(timeout_seconds)),
         complete=complete,
         started_at=started,
         seconds=time.monotonic() - clock,
         looked_as=looked_as(probes.euid),
-        about=f"{socket.gethostname()}, {probes.config_path}",
+        about=clean(f"{socket.gethostname()}, {probes.config_path}"),
     )
 
 
@@ -81,7 +81,7 @@ class _CheckRun:
         self.check = check
         self.ended = threading.Event()
         self._probes = probes
-        self._results: tuple[Result, ...] | None = None
+        self._results: list[Result] = []
         self._thread = threading.Thread(target=self._run, name=check.id, daemon=True)
         self._started = 0.0
 
@@ -94,14 +94,13 @@ class _CheckRun:
         return time.monotonic() - self._started > timeout_seconds
 
     def findings(self, timeout_seconds: float) -> list[Finding]:
-        results = self._results
-        if results is None:
-            results = (self._unfinished(timeout_seconds),)
+        has_ended = self.ended.is_set()
+        results = list(self._results)
+        if not has_ended:
+            results.append(self._unfinished(timeout_seconds))
         return [self.check.finding(result) for result in results]
 
     def _unfinished(self, timeout_seconds: float) -> Result:
-        if not self._started:
-            return unknown("could not be told: the run was cut short before this check")
         doing = self._probes.done_by(self._thread.ident)
         while_doing = f" while {doing}" if doing else ""
         if self.is_overdue(timeout_seconds):
@@ -113,24 +112,30 @@ class _CheckRun:
     def _run(self) -> None:
         try:
             found = self.check.look(self._probes)
-            results = (found,) if isinstance(found, Result) else tuple(found)
-        except CannotTell as error:
-            results = (unknown(f"could not be told: {clean(str(error))}"),)
-        except PermissionError as error:
-            results = (_not_permitted(error),)
-        except BcdError as error:
-            results = (unknown(f"could not be told: {clean(error.message)}", hint=error.hint),)
+            for result in (found,) if isinstance(found, Result) else found:
+                self._results.append(result)
+            if not self._results:
+                self._results.append(unknown("could not be told: the check itself broke: it found nothing to say"))
         except Exception as error:  # noqa: BLE001  # a check that breaks is a finding, never a traceback
-            results = (
-                unknown(
-                    f"could not be told: the check itself broke: {type(error).__name__}: {clean(str(error))}",
-                    hint="report it with the output of `bcd version`",
-                ),
-            )
-        self._results = results
+            self._results.append(self._broken(error))
         self.ended.set()
 
+    def _broken(self, error: Exception) -> Result:
+        match error:
+            case CannotTell():
+                return unknown(f"could not be told: {error}", hint=error.hint)
+            case BcdError():
+                return unknown(f"could not be told: {error.message}", hint=error.hint)
+            case PermissionError():
+                as_root = self._probes.command("doctor", root=True)
+                return unknown(f"could not be told: this user may not look at {_what(error)}", hint=as_root)
+            case OSError(filename=str() | bytes()):
+                return unknown(f"could not be told: {_what(error)}: {error.strerror}")
+        return unknown(
+            f"could not be told: the check itself broke: {type(error).__name__}: {error}",
+            hint="report it with the output of `bcd version`",
+        )
 
-def _not_permitted(error: PermissionError) -> Result:
-    path = clean(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "something"
-    return unknown(f"could not be told: this user may not look at {path}", hint="sudo bcd doctor")
+
+def _what(error: OSError) -> str:
+    return os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "something"

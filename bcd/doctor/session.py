@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass, field
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
@@ -55,9 +56,7 @@ def probe_session(config: Config, timeout_seconds: float) -> SessionProbe:
             probe.reached.append(stage)
             stage = "tls" if secure else "websocket"
             if secure:
-                from bcd.node.trust import gateway_trust  # noqa: PLC0415  # TLS only where there is some
-
-                with gateway_trust(config.node).wrap_socket(plain, server_hostname=probe.host) as connection:
+                with _trust(config).wrap_socket(plain, server_hostname=probe.host) as connection:
                     until = (connection.getpeercert() or {}).get("notAfter")
                     probe.certificate_until = ssl.cert_time_to_seconds(until) if isinstance(until, str) else None
                     probe.reached.append(stage)
@@ -71,6 +70,16 @@ def probe_session(config: Config, timeout_seconds: float) -> SessionProbe:
         probe.error = clean(getattr(error, "strerror", None) or str(error) or type(error).__name__, 300)
     probe.seconds = time.monotonic() - started
     return probe
+
+
+def _trust(config: Config) -> ssl.SSLContext:
+    from bcd.node.trust import gateway_trust  # noqa: PLC0415  # TLS only where there is some
+
+    try:
+        return gateway_trust(config.node)
+    except OSError as error:
+        # OpenSSL names no file.
+        raise ValueError(f"[node] ca_file, cert_file or key_file can't be used: {error.strerror or error}") from error
 
 
 def _open_websocket(connection: socket.socket, config: Config, probe: SessionProbe) -> None:
@@ -95,10 +104,22 @@ def _open_websocket(connection: socket.socket, config: Config, probe: SessionPro
         for event in protocol.events_received():
             if isinstance(event, Response):
                 probe.asked_at = time.time()
-                date = event.headers.get("Date")
-                probe.server_time = parsedate_to_datetime(date).timestamp() if date else None
+                probe.server_time = _seconds(event.headers.get("Date"))
     if protocol.handshake_exc is not None:
-        raise ValueError(str(protocol.handshake_exc))
+        cause = protocol.handshake_exc.__cause__
+        raise ValueError(f"{protocol.handshake_exc}{f': {cause}' if cause is not None else ''}")
     protocol.send_close(1000)
     for data in protocol.data_to_send():
         connection.sendall(data)
+
+
+def _seconds(date: str | None) -> float | None:
+    # A date that can't be read says no time, and is no reason to call the gateway unreachable.
+    try:
+        found = parsedate_to_datetime(date) if date else None
+    except ValueError:
+        return None
+    if found is None:
+        return None
+    # "-0000" means UTC of an unknown place; without a zone Python would take it for this machine's.
+    return found.timestamp() if found.tzinfo is not None else found.replace(tzinfo=UTC).timestamp()

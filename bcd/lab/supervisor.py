@@ -23,8 +23,6 @@ from bcd.lab.startlimit import StartLimit
 RESTART_SECONDS = 0.2
 _STOP_SECONDS = 10.0
 """From SIGTERM to SIGKILL."""
-_CLEAN = frozenset({0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE})
-"""The ends that systemd calls clean, after which Restart=on-failure does not restart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +116,8 @@ class Supervisor:
                         return
                     self._limit.reset()
                     continue
-                status = self._run_once(log)
-                if status in _CLEAN or not self._wanted.is_set():
+                self._run_once(log)
+                if not self._wanted.is_set():
                     return
                 time.sleep(RESTART_SECONDS)
 

@@ -41,6 +41,7 @@ class LiveState:
             "pending_deadline": None,
         }
         self._writers: set[asyncio.StreamWriter] = set()
+        self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._path: str | None = None
 
@@ -73,7 +74,9 @@ class LiveState:
         if self._server is not None:
             self._server.close()
         for writer in list(self._writers):
-            writer.close()
+            writer.transport.abort()
+        # Waited for: a task that is left when the loop closes complains on standard error.
+        await asyncio.gather(*self._clients, return_exceptions=True)
         if self._path is not None:
             with suppress(OSError):
                 os.unlink(self._path)
@@ -83,6 +86,10 @@ class LiveState:
             writer.close()
             return
         self._writers.add(writer)
+        task = asyncio.current_task()
+        if task is not None:
+            self._clients.add(task)
+            task.add_done_callback(self._clients.discard)
         try:
             writer.write(self._line())
             while await reader.read(4096):

@@ -10,7 +10,7 @@ import time
 from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
 from bcd.core.config import NodeConfig
@@ -38,6 +38,8 @@ _SILENT_SECONDS = 60
 _OPEN_SECONDS = 15
 _WELCOME_SECONDS = 30
 """A gateway that took the socket and says nothing: another try may reach another one."""
+_EARLY_FRAMES = 64
+"""How many frames are kept that come before the welcome."""
 _BACKOFF_SECONDS = 60.0
 _BACKOFF_PENDING_SECONDS = 5.0
 """While a release waits for its welcome, a minute's pause would be half of its time."""
@@ -108,7 +110,7 @@ class GatewaySession:
                 await self._handler.session_refused(refusal.said)
             except (OSError, InvalidHandshake, WebSocketException, ValueError, ImportError) as failure:
                 # An ImportError: the environment names a SOCKS proxy, and what speaks to one is not installed.
-                error = clean(f"{failure}" or type(failure).__name__, 300)
+                error = _words(failure)
             if self._closing:
                 return
             delay = self._backoff.next(_BACKOFF_PENDING_SECONDS if self._handler.is_pending() else None)
@@ -154,7 +156,7 @@ class GatewaySession:
             raise Refused(_http_answer(answer)) from answer
         try:
             await connection.send(encode(self._handler.hello()))
-            welcome = await self._await_welcome(connection)
+            welcome, early = await self._await_welcome(connection)
             self._socket = connection
             self._last_error = None
             self._backoff.reset()
@@ -163,12 +165,16 @@ class GatewaySession:
                 session=_state("welcomed", session_id=clean(welcome.session_id, 80), since=int(time.time()))
             )
             await self._handler.welcomed(welcome)
+            for frame in early:
+                await self._handler.received(frame)
             await self._receive(connection)
         finally:
             self._socket = None
             await connection.close()
 
-    async def _await_welcome(self, connection: ClientConnection) -> Welcome:
+    async def _await_welcome(self, connection: ClientConnection) -> tuple[Welcome, list[Section | Command | Ack]]:
+        """The welcome, and what came before it: a gateway replays after hello, which may be before it welcomes."""
+        early: list[Section | Command | Ack] = []
         try:
             async with asyncio.timeout(self._welcome_seconds):
                 async for text in connection:
@@ -177,7 +183,9 @@ class GatewaySession:
                     except MalformedFrame:
                         continue
                     if isinstance(frame, Welcome):
-                        return frame
+                        return frame, early
+                    if isinstance(frame, Section | Command | Ack) and len(early) < _EARLY_FRAMES:
+                        early.append(frame)
                     if isinstance(frame, Bye):
                         raise Refused(clean(frame.reason, 200) or "goodbye without a reason")
         except TimeoutError as error:
@@ -206,6 +214,13 @@ class GatewaySession:
                 return
             if isinstance(frame, Section | Command | Ack):
                 await self._handler.received(frame)
+
+
+def _words(failure: Exception) -> str:
+    if isinstance(failure, InvalidProxy):
+        # Its own words name the proxy, with the password that the environment has in it.
+        return clean(f"the proxy that the environment names can't be used: {failure.msg}", 300)
+    return clean(f"{failure}" or type(failure).__name__, 300)
 
 
 def _http_answer(answer: InvalidStatus) -> str:

@@ -105,7 +105,7 @@ class Updater:
         old = self._section
         if old is not None and _same(old.spec, spec):
             old.generation = generation
-            if old.finished and old.refusal is not None and old.fingerprint == self._manager.fingerprint():
+            if old.finished and old.refusal is not None and self._still_holds(old, old.refusal):
                 # The same section again is answered from memory: no download, no log line.
                 await self._reporter.target_refused(old, old.refusal)
                 return
@@ -115,6 +115,10 @@ class Updater:
                 old.cancelled.set()
             self._section = Target(spec=spec, command_id=None, generation=generation)
         self._wake.set()
+
+    def _still_holds(self, target: Target, refusal: Refusal) -> bool:
+        # What expired by a wrong clock, the node's or a gateway's, must come back to life when the clock is mended.
+        return refusal.code != "expired" and target.fingerprint == self._manager.fingerprint()
 
     def add_command(self, command_id: str, spec: object) -> None:
         """Run a command, once: one that is at work already is not added again."""

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
@@ -210,7 +209,7 @@ class ConsoleApp(App[int]):
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
         """Copy over OSC 52. Whether the terminal took it can't be known."""
         self.copy_to_clipboard(message.text)
-        self.notify(Text("sent to the terminal's clipboard"), markup=False)  # type: ignore[arg-type]
+        self.notify("sent to the terminal's clipboard", markup=False)
 
     def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
         """Forget failed versions, in a thread."""
@@ -223,7 +222,7 @@ class ConsoleApp(App[int]):
         except BcdError as error:
             said, severity = f"{clean(error.message)} ({error.code})", "error"
         with contextlib.suppress(RuntimeError):
-            self.call_from_thread(self.notify, said, severity=severity, markup=False)
+            self.call_from_thread(self.notify, clean(said), severity=severity, markup=False)
             self.call_from_thread(self._look)
 
 

@@ -5,7 +5,6 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -214,14 +213,15 @@ def test_each_code_is_reached(code: str) -> None:
     refused(case.judge(), code)
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(ORDER, 2)), ids=str)
-def test_of_two_faults_the_earlier_one_is_told(first: str, second: str) -> None:
-    """For each pair of codes, whichever fault came first into the world."""
-    for order in ((first, second), (second, first)):
-        case = Case()
-        for code in order:
-            SPOIL[code](case)
-        refused(case.judge(), first)
+@pytest.mark.parametrize("first", ORDER[:-1])
+def test_of_two_faults_the_earlier_one_is_told(first: str) -> None:
+    """For each later code, whichever fault came first into the world."""
+    for second in ORDER[ORDER.index(first) + 1 :]:
+        for order in ((first, second), (second, first)):
+            case = Case()
+            for code in order:
+                SPOIL[code](case)
+            refused(case.judge(), first)
 
 
 def test_with_every_fault_at_once_the_first_is_told_and_then_the_next() -> None:

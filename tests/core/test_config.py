@@ -200,24 +200,24 @@ def key_error(table: str, key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(("table", "key"), [*TEXTS, *PATHS])
-@pytest.mark.parametrize("value", ["1", "true", "[]", '["/x"]', "{}", "1.5", "1979-05-27", '""', '"/a\\u0000b"'])
-def test_a_text_of_another_type_is_an_error(table: str, key: str, value: str) -> None:
+def test_a_text_of_another_type_is_an_error(table: str, key: str) -> None:
     """Empty and NUL included."""
-    key_error(table, key, value)
+    for value in ("1", "true", "[]", '["/x"]', "{}", "1.5", "1979-05-27", '""', '"/a\\u0000b"'):
+        key_error(table, key, value)
 
 
 @pytest.mark.parametrize(("table", "key"), PATHS)
-@pytest.mark.parametrize("value", ["x", "./x", "../x", "~/x", " /x"])
-def test_a_path_that_is_not_absolute_is_an_error(table: str, key: str, value: str) -> None:
+def test_a_path_that_is_not_absolute_is_an_error(table: str, key: str) -> None:
     """A service has no directory of its own to be relative to."""
-    key_error(table, key, f'"{value}"')
+    for value in ("x", "./x", "../x", "~/x", " /x"):
+        key_error(table, key, f'"{value}"')
 
 
 @pytest.mark.parametrize(("table", "key"), INTEGERS)
-@pytest.mark.parametrize("value", ["true", "false", "1.0", '"2"', "[]", "[2]", "-1", "9007199254740992", "inf", "nan"])
-def test_an_integer_of_another_type_or_size_is_an_error(table: str, key: str, value: str) -> None:
+def test_an_integer_of_another_type_or_size_is_an_error(table: str, key: str) -> None:
     """true is no 1."""
-    key_error(table, key, value)
+    for value in ("true", "false", "1.0", '"2"', "[]", "[2]", "-1", "9007199254740992", "inf", "nan"):
+        key_error(table, key, value)
 
 
 def test_a_threshold_of_zero_is_an_error() -> None:

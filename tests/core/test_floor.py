@@ -59,7 +59,7 @@ def test_what_failed_or_was_confirmed_does_not_count_beside_the_sequence() -> No
     assert release_floor(record, None, 0, 0) == 14
 
 
-@given(st.none() | st.builds(UpdateRecord, sequence=SEQUENCE), SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE)
+@given(st.none() | SEQUENCE.map(UpdateRecord), SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE)
 def test_the_floor_is_never_below_anything_that_is_known(
     update: UpdateRecord | None, one: int, two: int, configured: int, built_in: int
 ) -> None:

@@ -3,7 +3,6 @@
 import copy
 import json
 from base64 import b64decode, b64encode
-from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
@@ -29,8 +28,6 @@ from tests.core.manifests import (
     paths,
     signed,
 )
-
-VECTORS = json.loads((FilePath(__file__).parent.parent / "vectors" / "release-manifests.json").read_bytes())["cases"]
 
 GOOD = document()
 PATHS = paths(GOOD)
@@ -84,31 +81,9 @@ def test_signatures_are_kept_as_they_came() -> None:
     assert read.signatures == (Signature(kid="", sig="?"), Signature(kid="\U0001f511", sig=""))
 
 
-@pytest.mark.parametrize("case", VECTORS, ids=[case["name"] for case in VECTORS])
-def test_shape_of_a_vector(case: dict[str, Any]) -> None:
-    """Refused here exactly where an independent implementation refuses at this stage."""
-    data = b64decode(case["envelope"]) + b" " * case["pad"]
-    if case.get("stage") == "shape":
-        with pytest.raises(ShapeError):
-            parse_envelope(data)
-    else:
-        assert parse_envelope(data).manifest.keys
-
-
 # Fields, one by one ---------------------------------------------------------------------------------------------------
 
-WRONG: dict[str, object] = {
-    "null": None,
-    "true": True,
-    "false": False,
-    "zero": 0,
-    "text": "x",
-    "empty text": "",
-    "list": [],
-    "object": {},
-    "list of null": [None],
-    "list of lists": [[]],
-}
+WRONG: list[object] = [None, True, False, 0, "x", "", [], {}, [None], [[]]]
 
 
 def is_its_own(path: Path, new: object) -> bool:
@@ -116,18 +91,12 @@ def is_its_own(path: Path, new: object) -> bool:
     return type(new) is type(at(GOOD, path)) and bool(new or new == 0)
 
 
-@pytest.mark.parametrize(
-    ("path", "new"),
-    [
-        pytest.param(path, new, id=f"{words_of(path)}-{name}")
-        for path in PATHS
-        for name, new in WRONG.items()
-        if not is_its_own(path, new)
-    ],
-)
-def test_a_field_of_another_type_is_refused(path: Path, new: object) -> None:
+@pytest.mark.parametrize("path", PATHS, ids=words_of)
+def test_a_field_of_another_type_is_refused(path: Path) -> None:
     """Whatever stands in a field's place, down to true for 1; the refusal names the field."""
-    refused(changed(GOOD, path, new), name_of(path))
+    for new in WRONG:
+        if not is_its_own(path, new):
+            refused(changed(GOOD, path, new), name_of(path))
 
 
 OBJECTS: list[Path] = [(), *(path for path in PATHS if isinstance(at(GOOD, path), dict))]
@@ -227,16 +196,17 @@ NUMBERS = [
     "\u0661",
     "true",
     "1" * 17,
+    "1" * 5000,
 ]
 INTEGERS: list[Path] = [path for path in PATHS if type(at(GOOD, path)) is int]
 
 
 @pytest.mark.parametrize("path", INTEGERS, ids=words_of)
-@pytest.mark.parametrize("number", [*NUMBERS, "1" * 5000], ids=lambda number: number[:8])
-def test_a_number_that_is_not_digits_alone_is_refused(path: Path, number: str) -> None:
+def test_a_number_that_is_not_digits_alone_is_refused(path: Path) -> None:
     """One spelling a value, for every integer of the body."""
-    text = canonical(changed(GOOD, path, "@number@")).decode().replace('"@number@"', number)
-    refused(text.encode(), rf"number|not JSON|{name_of(path)}")
+    text = canonical(changed(GOOD, path, "@number@")).decode()
+    for number in NUMBERS:
+        refused(text.replace('"@number@"', number).encode(), rf"number|not JSON|{name_of(path)}")
 
 
 def test_keys_are_1_to_16() -> None:

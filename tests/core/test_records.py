@@ -153,6 +153,13 @@ SLOT_RECORDS = st.none() | st.builds(
     SlotRecord, version=TEXT, sequence=NUMBER, sha256=TEXT, size=NUMBER, written_at=NUMBER, extra=UNKNOWN
 )
 FAILED_RECORDS = st.builds(Failed, version=TEXT, sequence=NUMBER, reason=TEXT, at=NUMBER, extra=UNKNOWN)
+UPDATE_RECORDS = st.builds(
+    UpdateRecord,
+    sequence=NUMBER,
+    confirmed=st.none() | st.builds(Confirmed, version=TEXT, sequence=NUMBER, at=NUMBER, swap_id=TEXT, extra=UNKNOWN),
+    failed=st.lists(FAILED_RECORDS, max_size=3).map(tuple),
+    extra=UNKNOWN,
+)
 PENDING_RECORDS = st.builds(
     PendingRecord,
     swap_id=TEXT,
@@ -192,16 +199,7 @@ def test_slots_survive_their_bytes(record: SlotsRecord) -> None:
     assert plain(parse_slots(json.loads(dump_slots(record)))) == record
 
 
-@given(
-    st.builds(
-        UpdateRecord,
-        sequence=NUMBER,
-        confirmed=st.none()
-        | st.builds(Confirmed, version=TEXT, sequence=NUMBER, at=NUMBER, swap_id=TEXT, extra=UNKNOWN),
-        failed=st.lists(FAILED_RECORDS, max_size=3).map(tuple),
-        extra=UNKNOWN,
-    )
-)
+@given(UPDATE_RECORDS)
 @settings(max_examples=50)
 def test_an_update_record_survives_its_bytes(record: UpdateRecord) -> None:
     """The same, down to each failed version's own unknown fields."""
@@ -227,7 +225,7 @@ def test_a_pending_record_says_that_it_is_swapped_whatever_else_it_says(record: 
     assert b'"from_slot":"b"' not in data
 
 
-@given(PENDING_RECORDS, st.builds(UpdateRecord, failed=st.lists(FAILED_RECORDS, max_size=2).map(tuple)))
+@given(PENDING_RECORDS, UPDATE_RECORDS)
 @settings(max_examples=40)
 def test_what_is_read_and_written_again_is_the_same_bytes(pending: PendingRecord, update: UpdateRecord) -> None:
     """A text that is shown cleaned is kept as it was."""
@@ -393,21 +391,20 @@ WRONG: list[tuple[str, Where, list[object]]] = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "value"),
-    [
-        pytest.param(kind, path, value, id=f"{kind}-{'.'.join(map(str, path))}-{value!a:.12}")
-        for kind, path, values in WRONG
-        for value in values
-    ],
+    ("kind", "path", "values"),
+    [pytest.param(kind, path, values, id=f"{kind}-{'.'.join(map(str, path))}") for kind, path, values in WRONG],
 )
-def test_a_field_of_another_type_makes_a_record_corrupt(kind: str, path: Where, value: object, tmp_path: Path) -> None:
+def test_a_field_of_another_type_makes_a_record_corrupt(
+    kind: str, path: Where, values: list[object], tmp_path: Path
+) -> None:
     """true is no 1, NaN is no time, and no value of any size ends in an error."""
     document = json.loads(json.dumps(KINDS[kind][0]))
     inside = document
     for step in path[:-1]:
         inside = inside[step]
-    inside[path[-1]] = value
-    assert "does not parse" in corrupt(kind, dump(document), tmp_path)
+    for value in values:
+        inside[path[-1]] = value
+        assert "does not parse" in corrupt(kind, dump(document), tmp_path)
 
 
 REQUIRED: dict[str, list[Where]] = {

@@ -390,7 +390,7 @@ def test_the_marker_is_there_before_the_link_moves(machine: Machine) -> None:
 
 @pytest.mark.parametrize("knows_names", [True, False])
 def test_the_links_and_the_marker_are_synced(machine: Machine, knows_names: bool) -> None:
-    """After the link has moved: both directories, or everything where `sync` takes no names."""
+    """The marker before the link moves, then both directories; everything where `sync` takes no names."""
     noted = machine.root / "noted"
     (machine.tools / "sync").unlink()
     (machine.tools / "sync").write_text(
@@ -399,8 +399,9 @@ def test_the_links_and_the_marker_are_synced(machine: Machine, knows_names: bool
     )
     (machine.tools / "sync").chmod(0o755)
     assert machine.run().returncode == 0
-    named = f" -- {machine.slots} {machine.records}" if knows_names else ""
-    assert noted.read_text() == f"bcd-a{named}\n"
+    marker = f" -- {machine.records}" if knows_names else ""
+    both = f" -- {machine.slots} {machine.records}" if knows_names else ""
+    assert noted.read_text() == f"bcd-b{marker}\nbcd-a{both}\n"
 
 
 # With a unit ----------------------------------------------------------------------------------------------------------

@@ -193,22 +193,22 @@ BAD_URLS = {
 }
 
 
-@pytest.mark.parametrize("clear_text", [False, True])
 @pytest.mark.parametrize("url", GOOD_URLS)
-def test_an_absolute_https_url_is_let_through(url: str, clear_text: bool) -> None:
+def test_an_absolute_https_url_is_let_through(url: str) -> None:
     """With or without port, query and fragment; an @ past the host is no user."""
-    check_url(url, clear_text=clear_text)
+    check_url(url, clear_text=False)
+    check_url(url, clear_text=True)
 
 
-@pytest.mark.parametrize("clear_text", [False, True])
 @pytest.mark.parametrize("url", BAD_URLS.values(), ids=BAD_URLS)
-def test_any_other_url_is_refused(url: str, clear_text: bool) -> None:
+def test_any_other_url_is_refused(url: str) -> None:
     """Where clear text is let through, too; and the refusal repeats nothing of it, which may hold a password."""
-    with pytest.raises(Refusal) as caught:
-        check_url(url, clear_text=clear_text)
-    assert caught.value.code == "bad-url"
-    assert caught.value.message.isprintable()
-    assert "word" not in caught.value.message
+    for clear_text in (False, True):
+        with pytest.raises(Refusal) as caught:
+            check_url(url, clear_text=clear_text)
+        assert caught.value.code == "bad-url"
+        assert caught.value.message.isprintable()
+        assert "word" not in caught.value.message
 
 
 def test_clear_text_is_let_through_only_where_it_may_be() -> None:

@@ -1,10 +1,14 @@
 """What every test of the node runs under: a machine that trusts somebody else, and no proxy on the way to loopback."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
+
+from bcd.lab.gateway import Gateway
+from bcd.lab.pki import Authority
 
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "socks_proxy", "wss_proxy", "ws_proxy", "no_proxy")
 
@@ -21,6 +25,20 @@ def system_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("system") / "certificates.pem"
     trustme.CA().cert_pem.write_to_path(os.fspath(store))
     return store
+
+
+@pytest.fixture(scope="session")
+def lab_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom the lab's gateway and the node trust."""
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def gateway(lab_authority: Authority) -> Iterator[Gateway]:
+    """The lab's gateway."""
+    made = Gateway(lab_authority.server_context(asks_for_certificate=True))
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +30,6 @@ ONE = make_release("1.1.0", 11)
 TWO = make_release("1.2.0", 12)
 NOT_WELCOMED = "bcd 1.1.0 was not welcomed by a gateway before its deadline"
 NO_SPACE = HostError("no-space", "could not write: No space left on device")
-
-
-@pytest.fixture(scope="module")
-def lab_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Whom gateway and node trust."""
-    return Authority(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture
-def gateway(lab_authority: Authority) -> Iterator[Gateway]:
-    """The lab's gateway."""
-    made = Gateway(lab_authority.server_context(asks_for_certificate=True))
-    yield made
-    made.close()
 
 
 @pytest.fixture

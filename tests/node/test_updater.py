@@ -217,18 +217,32 @@ async def test_the_same_section_again_is_answered_from_memory(world: World, capl
 
     Each time it is told, for the generation at hand.
     """
-    world.manager.refuse(EXPIRED)
+    world.manager.refuse(Refusal("below-floor", "sequence 3 is below 5"))
     with caplog.at_level(logging.DEBUG):
         async with world.at_work():
             await world.updater.set_section(1, A)
             await world.until(lambda: world.told.all)
             for generation in range(2, 1001):
                 await world.updater.set_section(generation, dict(reversed(A.items())))
-    assert world.told.all == [("refused", None, generation, "expired") for generation in range(1, 1001)]
+    assert world.told.all == [("refused", None, generation, "below-floor") for generation in range(1, 1001)]
     assert world.manager.prepared == [A]
     assert world.fetcher.wanted == []
     lines = [record.getMessage() for record in caplog.records if record.name == "bcd.node.updater"]
-    assert lines == ["1.1.0 is refused: the manifest expired 5 s ago (expired)"]
+    assert lines == ["1.1.0 is refused: sequence 3 is below 5 (below-floor)"]
+
+
+async def test_what_expired_by_a_wrong_clock_is_judged_anew(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """The same section comes back when the session does; a clock that was mended since must count. One log line."""
+    world.manager.refuse(EXPIRED)
+    with caplog.at_level(logging.DEBUG):
+        async with world.at_work():
+            await world.updater.set_section(1, A)
+            await world.until(lambda: world.told.all)
+            await world.updater.set_section(2, A)
+            await world.until(lambda: len(world.told.all) == 2)
+    assert world.manager.prepared == [A, A]
+    lines = [record.getMessage() for record in caplog.records if record.name == "bcd.node.updater"]
+    assert len(lines) == 1
 
 
 async def test_a_changed_section_is_tried_at_once(world: World) -> None:

@@ -83,6 +83,22 @@ def good_then_crash_loop(place: Place) -> Seen:
     }
 
 
+def ends_at_once(place: Place) -> Seen:
+    """A release that ends at once with status 0 is a crash loop too."""
+    node = place.node
+    node.wait_section(node.push(place.publish("1.4.1", 15)), "READY")
+    status = node.wait_section(node.push(place.publish("1.4.2", 16, "raise SystemExit(0)\n")), "FAILED")
+    node.wait_welcome("1.4.1")
+    stopped = systemctl("stop", "bcd.service")
+    time.sleep(3)
+    return {
+        "status": status,
+        "update": place.update(),
+        "stopped": stopped,
+        "state": systemctl("is-active", "bcd.service"),
+    }
+
+
 def one_crash(place: Place) -> Seen:
     """A release that crashes once and then runs is confirmed."""
     main = _CRASHES_ONCE.format(mark=str(place.directory / "crashed")) + RUNS_BCD
@@ -150,7 +166,14 @@ def another_program(place: Place) -> Seen:
 
 STORIES: dict[str, Callable[[Place], Seen]] = {
     story.__name__: story
-    for story in (good_then_crash_loop, one_crash, rollback_for_nothing, operators_unit_in_the_way, another_program)
+    for story in (
+        good_then_crash_loop,
+        ends_at_once,
+        one_crash,
+        rollback_for_nothing,
+        operators_unit_in_the_way,
+        another_program,
+    )
 }
 
 

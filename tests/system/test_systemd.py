@@ -42,6 +42,14 @@ def test_a_release_that_exits_at_once_is_brought_back_by_systemd(machine: Machin
     assert seen["seconds"] < 60
 
 
+def test_a_release_that_ends_well_at_once_is_brought_back_too(machine: Machine) -> None:
+    """Status 0 is no success for an agent; and a service that is stopped stays stopped."""
+    seen = play(machine, "ends_at_once")
+    assert "did not run" in seen["status"]["message"]
+    assert (seen["update"]["version"], seen["update"]["floor"]) == ("1.4.1", 15)
+    assert seen["state"] == "inactive"
+
+
 def test_a_release_that_crashes_once_is_not_rolled_back(machine: Machine) -> None:
     """One crash is no crash loop: it is restarted, welcomed and confirmed."""
     seen = play(machine, "one_crash")

@@ -51,7 +51,7 @@ class World:
     def _judge(self, given: str) -> Acceptance:
         raise UsageError("bad-manifest", f"{given} is no manifest")
 
-    def app(self, start_at: str = "overview") -> ConsoleApp:
+    def app(self, start_at: str = "overview", *, signals: bool = False) -> ConsoleApp:
         """A console over this world."""
         return ConsoleApp(
             read=lambda: self.snapshot,
@@ -61,7 +61,7 @@ class World:
             judge=self._judge,
             journal=NoJournal("no journal here"),
             start_at=start_at,
-            signals=False,
+            signals=signals,
         )
 
 

@@ -257,7 +257,7 @@ async def test_clearing_does_not_make_the_console_look_ever_more_often() -> None
     async with opened(world, "failed") as (app, pilot):
         for _ in range(4):
             await pilot.press("c")
-                await pilot.press("y")
+            await pilot.press("y")
             await pilot.pause(0.05)
         await pilot.pause(0.3)
         read = app._read

@@ -7,6 +7,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
 from bcd.core.config import Config, HelperConfig, NodeConfig, UpdateConfig
+from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
 
@@ -39,13 +40,13 @@ class ConfigScreen(ConsoleScreen):
             return
         config = status.config
         found = config.path if config.found else f"there is no {config.path}; the defaults are in force"
-        line.update(Text(found, style="dim"))
+        line.update(Text(clean(found), style="dim"))
         rows = tuple(_rows(config))
         if table.row_count != len(rows) or getattr(self, "_rows", None) != rows:
             self._rows = rows
             table.clear()
             for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
+                table.add_row(*(Text(clean(cell)) for cell in row))
 
 
 def _rows(config: Config) -> Iterable[tuple[str, str, str, str]]:

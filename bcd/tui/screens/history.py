@@ -10,6 +10,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Input, Static
 
 from bcd.core.records import Json
+from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.words import moment
@@ -19,6 +20,7 @@ class HistoryScreen(ConsoleScreen):
     """The timeline."""
 
     NAME = "history"
+    AUTO_FOCUS = "#history-table"  # the hidden field would swallow every key
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
         Binding("escape", "no_filter", "No filter", show=False, id="history.no-filter"),
@@ -94,4 +96,4 @@ def _cells(event: Json) -> tuple[str, str, str, str]:
     if event.get("reason"):
         more.append(str(event["reason"]))
     version = event.get("version") or event.get("versions") or ""
-    return when, str(event.get("event")), str(version), "; ".join(more)
+    return when, clean(str(event.get("event"))), clean(str(version)), clean("; ".join(more))

@@ -9,6 +9,7 @@ from textual.widgets import Static
 
 from bcd.core.links import SLOTS
 from bcd.core.status import Status
+from bcd.core.text import clean
 from bcd.tui.forecast import futures
 from bcd.tui.phase import phase_of
 from bcd.tui.screens.base import ConsoleScreen
@@ -90,7 +91,7 @@ def _facts(snapshot: Snapshot) -> Text:
     pins = status.config.update
     text.append(f"floor {status.floor}", style="bold")
     text.append(f"   {len(pins.release_pins)} release pins, {pins.release_threshold} must sign")
-    text.append(f"   entrypoint {status.layout.entrypoint}\n", style="dim")
+    text.append(f"   entrypoint {clean(status.layout.entrypoint)}\n", style="dim")
     transfer = snapshot.transfer
     if transfer is not None:
         done, total, rate = transfer
@@ -102,9 +103,9 @@ def _facts(snapshot: Snapshot) -> Text:
         text.append(f"failed here: {', '.join(entry.version for entry in reversed(failed))}\n", style="bold red")
         text.append(f"  {failed[-1].version}: {failed[-1].reason}\n")
     for problem in status.problems:
-        text.append(f"{problem.state}: {problem.what} ({problem.why})\n", style="bold yellow")
+        text.append(f"{problem.state}: {clean(problem.what)} ({clean(problem.why)})\n", style="bold yellow")
     for path in status.aside:
-        text.append(f"a broken record was moved aside: {path}\n", style="bold yellow")
+        text.append(f"a broken record was moved aside: {clean(path)}\n", style="bold yellow")
     if snapshot.agent_error:
         text.append(f"the agent's last trouble: {snapshot.agent_error}\n", style="yellow")
     if snapshot.agent is None:

@@ -6,6 +6,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from bcd.core.text import clean
 from bcd.tui.snapshot import Snapshot
 
 SCREENS = ("overview", "failed", "doctor", "check", "history", "journal", "config")
@@ -45,7 +46,7 @@ def _who(snapshot: Snapshot) -> Text:
     if status is not None:
         text.append(f"{status.version}  ", style="bold")
         node = status.config.node.node_id
-        text.append(f"{node}  " if node else "")
+        text.append(f"{clean(node)}  " if node else "")
     text.append("● agent up" if snapshot.agent is not None else "○ no agent", style="" if snapshot.agent else "yellow")
     state, error = snapshot.session
     if snapshot.agent is not None:
