@@ -7,12 +7,12 @@ what is returned here. One interface for both ways of running (spec/self-update.
 
 import logging
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from bcd.core import steps
 from bcd.core.acceptance import Acceptance, judge
 from bcd.core.adopt import AskVersion, adopt, ask_version
+from bcd.core.answers import Fetch, Prepared, Settled
 from bcd.core.build import Build, this_platform
 from bcd.core.clock import Clock
 from bcd.core.config import Config
@@ -40,42 +40,6 @@ _log = logging.getLogger(__name__)
 
 _LOCK_SECONDS = 10.0
 """How long an operation that must not be refused waits; a swap or a clear does not take longer."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fetch:
-    """What the node has to download before the swap."""
-
-    version: str
-    sequence: int
-    url: str
-    sha256: str
-    size: int
-    """Bytes."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """An accepted target."""
-
-    version: str
-    fetch: Fetch | None
-    """None where the other slot holds it already."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settled:
-    """What a start found."""
-
-    outcome: Outcome
-    pending: PendingRecord | None
-    """The swap that it was about; None where there was none."""
-    failed: Failed | None = None
-    """What was recorded against the version."""
-    restart: bool = False
-    """`current` moved: exec the entrypoint."""
-    stayed: HostError | None = None
-    """Why a rollback that was due did not happen; what runs goes on running."""
 
 
 class Manager:

@@ -6,6 +6,7 @@ Nothing is said to the gateway but the WebSocket handshake, so looking disturbs 
 import socket
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -47,29 +48,55 @@ def probe_session(config: Config, timeout_seconds: float) -> SessionProbe:
         parts = urlsplit(config.node.gateway or "")
         secure = parts.scheme == "wss"
         probe.host = parts.hostname or ""
+        if not probe.host:
+            raise ValueError("[node] gateway names no host")
         probe.port = parts.port or (443 if secure else 80)
         found = socket.getaddrinfo(probe.host, probe.port, type=socket.SOCK_STREAM)
-        probe.addresses = sorted({str(address[4][0]) for address in found})
+        probe.addresses = list(dict.fromkeys(str(address[4][0]) for address in found))
         probe.reached.append(stage)
         stage = "tcp"
-        with socket.create_connection((probe.host, probe.port), timeout_seconds) as plain:
+        left = _Deadline(timeout_seconds)
+        with _connect(probe, left) as plain:
             probe.reached.append(stage)
             stage = "tls" if secure else "websocket"
             if secure:
+                plain.settimeout(left.seconds())
                 with _trust(config).wrap_socket(plain, server_hostname=probe.host) as connection:
                     until = (connection.getpeercert() or {}).get("notAfter")
                     probe.certificate_until = ssl.cert_time_to_seconds(until) if isinstance(until, str) else None
                     probe.reached.append(stage)
                     stage = "websocket"
-                    _open_websocket(connection, config, probe)
+                    _open_websocket(connection, config, probe, left)
             else:
-                _open_websocket(plain, config, probe)
+                _open_websocket(plain, config, probe, left)
             probe.reached.append(stage)
-    except (OSError, ValueError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         probe.failed = stage
         probe.error = clean(getattr(error, "strerror", None) or str(error) or type(error).__name__, 300)
     probe.seconds = time.monotonic() - started
     return probe
+
+
+class _Deadline:
+    """One for all stages: each address and each byte with a timeout of its own would add up to many."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def seconds(self, among: int = 1) -> float:
+        """What is left for one of so many tries; never 0, which would mean not to wait at all."""
+        return max(0.001, (self._until - time.monotonic()) / among)
+
+
+def _connect(probe: SessionProbe, left: _Deadline) -> socket.socket:
+    for tried, address in enumerate(probe.addresses):
+        last = tried == len(probe.addresses) - 1
+        try:
+            return socket.create_connection((address, probe.port), left.seconds(len(probe.addresses) - tried))
+        except OSError:
+            if last:
+                raise
+    raise OSError("the name has no address")
 
 
 def _trust(config: Config) -> ssl.SSLContext:
@@ -82,8 +109,9 @@ def _trust(config: Config) -> ssl.SSLContext:
         raise ValueError(f"[node] ca_file, cert_file or key_file can't be used: {error.strerror or error}") from error
 
 
-def _open_websocket(connection: socket.socket, config: Config, probe: SessionProbe) -> None:
+def _open_websocket(connection: socket.socket, config: Config, probe: SessionProbe, left: _Deadline) -> None:
     from websockets.client import ClientProtocol  # noqa: PLC0415  # its parser; no event loop is needed for a handshake
+    from websockets.exceptions import InvalidURI  # noqa: PLC0415
     from websockets.http11 import Response  # noqa: PLC0415
     from websockets.protocol import State  # noqa: PLC0415
     from websockets.typing import Subprotocol  # noqa: PLC0415
@@ -91,11 +119,16 @@ def _open_websocket(connection: socket.socket, config: Config, probe: SessionPro
 
     from bcd.node.frames import SUBPROTOCOL  # noqa: PLC0415
 
-    protocol = ClientProtocol(parse_uri(config.node.gateway or ""), subprotocols=[Subprotocol(SUBPROTOCOL)])
+    try:
+        where = parse_uri(config.node.gateway or "")
+    except InvalidURI as error:
+        raise ValueError(str(error)) from error
+    protocol = ClientProtocol(where, subprotocols=[Subprotocol(SUBPROTOCOL)])
     protocol.send_request(protocol.connect())
     for data in protocol.data_to_send():
         connection.sendall(data)
     while protocol.state is State.CONNECTING and protocol.handshake_exc is None:
+        connection.settimeout(left.seconds())
         received = connection.recv(4096)
         if received:
             protocol.receive_data(received)
@@ -104,13 +137,14 @@ def _open_websocket(connection: socket.socket, config: Config, probe: SessionPro
         for event in protocol.events_received():
             if isinstance(event, Response):
                 probe.asked_at = time.time()
-                probe.server_time = _seconds(event.headers.get("Date"))
+                probe.server_time = _seconds(next(iter(event.headers.get_all("Date")), None))
     if protocol.handshake_exc is not None:
         cause = protocol.handshake_exc.__cause__
-        raise ValueError(f"{protocol.handshake_exc}{f': {cause}' if cause is not None else ''}")
+        raise ValueError(f"{protocol.handshake_exc}{'' if cause is None else f': {cause}'}")
     protocol.send_close(1000)
-    for data in protocol.data_to_send():
-        connection.sendall(data)
+    with suppress(OSError):  # it opened, which is what was asked
+        for data in protocol.data_to_send():
+            connection.sendall(data)
 
 
 def _seconds(date: str | None) -> float | None:

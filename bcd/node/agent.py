@@ -15,11 +15,12 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
+from bcd.core.answers import Settled
 from bcd.core.build import Build, this_platform
 from bcd.core.config import Config
 from bcd.core.download import Fetcher
 from bcd.core.errors import BcdError, HostError, Refusal
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.settle import Outcome

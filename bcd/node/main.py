@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from bcd.core.answers import Settled
 from bcd.core.build import Build
 from bcd.core.clock import SystemClock
 from bcd.core.config import Config
@@ -13,7 +14,7 @@ from bcd.core.download import Downloader
 from bcd.core.durable import as_host_error, make_directories
 from bcd.core.errors import BcdError, HostError, UsageError
 from bcd.core.exits import ExitStatus
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from bcd.core.service import service_manager
 from bcd.core.text import clean
 from bcd.node.agent import UPDATING_ROLES, Agent, Ending

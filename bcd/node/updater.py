@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from bcd.core.answers import Fetch, Prepared
 from bcd.core.download import Fetcher, Progress, Wanted
 from bcd.core.errors import BcdError, HostError, Refusal
-from bcd.core.manager import Fetch, Manager, Prepared
+from bcd.core.manager import Manager
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.space import check_room

@@ -23,6 +23,7 @@ from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import evidence_of
 from bcd.tui.journal import Journal
 from bcd.tui.screens.check import CheckScreen
@@ -96,6 +97,7 @@ class ConsoleApp(App[int]):
         signals: bool = True,
     ) -> None:
         super().__init__()
+        tolerate_any_byte()
         self._read = read
         self._read_events = read_events
         self._examine = examine

@@ -23,11 +23,12 @@ from typing import Literal, NamedTuple
 
 import pytest
 
+from bcd.core.answers import Settled
 from bcd.core.build import PRODUCT, Build, this_platform
 from bcd.core.config import parse_config
 from bcd.core.errors import BcdError
 from bcd.core.layout import layout_of
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from bcd.core.manifest import Artifact
 from bcd.core.records import PendingRecord
 from bcd.core.service import NoServiceManager, ServiceManager

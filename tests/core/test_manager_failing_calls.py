@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bcd.core.answers import Settled
 from bcd.core.errors import HostError
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from tests.core.faulty_os import Refusals, each_call
 from tests.core.node_root import Entry, quick_directory
 from tests.core.update_stories import STORIES, Scene

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bcd.core.adopt import ask_version
-from bcd.core.manager import Fetch, Prepared
+from bcd.core.answers import Fetch, Prepared
 from bcd.core.settle import Outcome
 from tests.core.node_root import NOW, URL, Node, make_release, program, quick_node
 

@@ -2,8 +2,7 @@
 
 import copy
 import json
-from base64 import b64decode, b64encode
-from typing import Any
+from base64 import b64encode
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec

@@ -15,8 +15,9 @@ from typing import Literal
 import pytest
 
 from bcd.core import steps
+from bcd.core.answers import Settled
 from bcd.core.errors import Refusal
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from bcd.core.records import read_pending, read_slots, read_update
 from bcd.core.settle import Outcome
 from bcd.core.slotfile import is_whole

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bcd.core.answers import Settled
 from bcd.core.build import Build
 from bcd.core.download import Progress, Wanted
 from bcd.core.errors import BcdError
-from bcd.core.manager import Manager, Settled
+from bcd.core.manager import Manager
 from bcd.lab.behaviour import Behaviour
 from bcd.lab.book import Page
 from bcd.lab.gateway import Gateway

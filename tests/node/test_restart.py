@@ -78,6 +78,7 @@ def start(
 ) -> "subprocess.Popen[bytes]":
     """A child that runs `code` with bcd's source on its path."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "KEPT": "as it is", "_PYI_ARCHIVE_FILE": "/old"}
+    environment |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE")}
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         env=environment,
