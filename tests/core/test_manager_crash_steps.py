@@ -37,6 +37,7 @@ REACHED: dict[str, tuple[str, ...]] = {
     "failed exec": _BACK,
     "late start": _BACK,
     "settle a rollback": _FAILED,
+    "settle a failed exec": _FAILED,
     "settle an interruption": ("settled",),
     "restore": _FAILED,
     "clear": (),

@@ -1,5 +1,6 @@
 """Rollback: to the slot that ran before, or not at all (field report 04); once, and never by guess."""
 
+import errno
 import json
 import os
 import shutil
@@ -160,6 +161,34 @@ def test_a_mended_old_slot_is_gone_back_to(node: Node) -> None:
     assert manager.rollback(way="deadline") is True
     assert node.start()[-1].outcome is Outcome.ROLLED_BACK
     assert node.runs() == "1.1.0"
+
+
+def test_a_rollback_needs_no_room_for_its_record(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad release that filled the disk is gone back from all the same; only the reason is poorer for it."""
+    real = os.write
+
+    def full(handle: int, data: bytes) -> int:
+        if b"swap_id" in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(handle, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        assert node.manager().rollback(way="deadline") is True
+    assert node.start()[-1].outcome is Outcome.ROLLED_BACK
+    assert node.runs() == "1.1.0"
+
+
+def test_who_runs_under_a_link_that_was_moved_back_is_told(node: Node) -> None:
+    """By the crash loop's script, or by hand: what runs is not what would be started, and a start settles it."""
+    manager = node.manager()
+    assert manager.went_back() is False
+    os.unlink(node.layout.current)
+    os.symlink("bcd-b", node.layout.current)
+    assert manager.went_back() is True
+    assert manager.confirm() is None
+    assert node.start()[-1].outcome is Outcome.ROLLED_BACK
+    assert manager.went_back() is False
 
 
 def test_without_any_record_a_program_in_the_old_slot_is_gone_back_to(node: Node) -> None:

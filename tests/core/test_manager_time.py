@@ -90,6 +90,20 @@ def test_across_boots_a_clock_in_the_past_keeps_no_bad_release_for_long(node: No
     assert node.runs() == "1.2.0"
 
 
+def test_a_clock_that_stands_still_in_the_past_does_not_stop_the_timer(node: Node) -> None:
+    """What this process was given at its start is all that it gets, whatever the wall clock says at each look."""
+    node.clock.reboots(-NOW)
+    manager = node.manager()
+    assert manager.settle().outcome is Outcome.PENDING
+    for passed in (0, 60, 119, 120, 500):
+        node.clock.up = 10.0 + passed
+        found = manager.time_left()
+        assert found is not None
+        assert found.seconds == 120 - passed
+    assert manager.rollback(way="deadline") is True
+    assert node.runs() == "1.1.0"
+
+
 def test_a_clock_that_is_set_after_the_boot_makes_a_late_release_late(node: Node) -> None:
     """1970 at first; then the time is there, and the deadline is long past."""
     node.clock.reboots(-NOW)

@@ -82,6 +82,11 @@ def _rolled_back(node: Node) -> None:
     node.manager().rollback(way="deadline")
 
 
+def _never_started(node: Node) -> None:
+    _swapped(node)
+    node.manager("1.1.0").rollback(way="exec", said="Exec format error")
+
+
 def _interrupted(node: Node) -> None:
     _swapped(node)
     os.unlink(node.layout.current)
@@ -163,6 +168,7 @@ STORIES = {
         again=lambda settled: isinstance(settled, Settled) and settled.restart,
     ),
     "settle a rollback": Story(begin=_rolled_back, act=Manager.settle, ends=frozenset({"failed"})),
+    "settle a failed exec": Story(begin=_never_started, act=Manager.settle, ends=frozenset({"failed"})),
     "settle an interruption": Story(begin=_interrupted, act=Manager.settle, ends=frozenset({"idle"})),
     "restore": Story(begin=_lost, act=Manager.settle, ends=frozenset({"failed"}), lost=True),
     "clear": Story(begin=_failed, act=lambda m: m.clear_failed(), ends=frozenset({"idle", "failed"})),
@@ -225,12 +231,14 @@ class Scene:
         if last.outcome is Outcome.PENDING:
             assert node.runs() == target.version
             assert node.manager().confirm() is not None
+        failed = [entry.version for entry in node.manager().store.update().failed]
+        if last.outcome is Outcome.INTERRUPTED:
+            assert failed == []  # what failed is never told as what may be tried again
         assert read_pending(node.layout.pending_record).state == "absent"
         assert not os.path.lexists(node.layout.rollback_marker)
         assert node.floor() >= self.floor
         assert all(settled.outcome is Outcome.SETTLED for settled in node.start())
         assert not [name for name in node.tree() if name.endswith(".tmp")]
-        failed = [entry.version for entry in node.manager().store.update().failed]
         if node.runs() == target.version:
             assert failed == []
             assert node.floor() == target.sequence

@@ -1,10 +1,11 @@
 """Configuration: whether it reads, whom it trusts, and whether it is the one that the service runs with."""
 
 import os
+import pwd
 import shlex
 import stat
 
-from bcd.core.config import DEFAULT_PATH, load_config
+from bcd.core.config import DEFAULT_PATH, UpdateConfig
 from bcd.core.errors import NotPermitted, UsageError
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
 from bcd.doctor.probes import CannotTell, Probes
@@ -21,15 +22,21 @@ _OTHERS_MAY_WRITE = 0o022
 )
 def parses(see: Probes) -> Result:
     """Parses, known keys, pins well formed."""
+    path = see.config_path
     try:
-        config = load_config(see.config_path)
+        config = see.load_config()
     except UsageError as error:
-        return fail(error.message, f"{see.config_path}: {error.code}", hint=error.hint)
+        hint = f"{error.hint}; then {see.command('update')}" if error.hint else see.command("update")
+        return fail(f"the agent does not start on this configuration: {error.message}", _seen(path), hint=hint)
     except NotPermitted as error:
-        return unknown(f"could not be told: {error.message}", hint=f"sudo bcd doctor --config {see.config_path}")
-    if not config.found:
-        return note(f"there is no {see.config_path}; the defaults are in force")
-    return ok(f"{see.config_path} reads")
+        return unknown(f"could not be told: {error.message}", _seen(path), hint=see.command("doctor", root=True))
+    if config.found:
+        return ok(f"{path} reads", _seen(path))
+    if path == DEFAULT_PATH:
+        return note(f"there is no {path}; the defaults are in force")
+    return warn(
+        f"there is no {path}; this report is about the defaults", _seen(path), hint="name the right file with --config"
+    )
 
 
 @CONFIGURATION_CHECKS.check(
@@ -47,13 +54,14 @@ def release_pins(see: Probes) -> Result:
         return warn(
             "no release keys are pinned, so this node takes no update",
             evidence,
-            hint="set [update] release_pins to your release keys' pins (docs/operations/configure.md)",
+            hint=f"set [update] release_pins in {see.config_path} to your release keys' pins "
+            "(docs/operations/configure.md), then restart the agent",
         )
     if pins < threshold:
         return fail(
             f"{pins} release keys are pinned and {threshold} must sign, so every release is refused (no-pins)",
             evidence,
-            hint="add pins to [update] release_pins, or lower release_threshold",
+            hint=f"in {see.config_path}, add pins to [update] release_pins, or lower release_threshold",
         )
     if threshold == 1:
         return note("one signature is enough here: a single stolen release key installs anything", evidence)
@@ -66,25 +74,27 @@ def release_pins(see: Probes) -> Result:
     why="Whoever may write it pins keys of their own, and so installs what they like as root.",
 )
 def permissions(see: Probes) -> Result:
-    """The file's owner and mode, and its directory's."""
+    """The file's owner and mode, and those of the directories that its name leads through."""
     if not see.config.found:
         return skipped("there is no configuration file")
-    for path in (see.config_path, os.path.dirname(os.path.abspath(see.config_path))):
-        found = os.stat(path)
-        evidence = f"{path}: uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}"
+    path = os.path.abspath(see.config_path)
+    for name in dict.fromkeys((path, os.path.dirname(path), os.path.dirname(os.path.realpath(path)))):
+        found = os.stat(name)
         if found.st_uid not in (0, see.euid):
             return fail(
-                f"{path} belongs to uid {found.st_uid}, who may pin keys of their own",
-                evidence,
-                hint=f"chown root:root {shlex.quote(path)}",
+                f"{name} belongs to {_owner(found.st_uid)}, who may pin keys of their own",
+                _seen(name),
+                hint=f"chown root:root {shlex.quote(name)}",
             )
-        if found.st_mode & _OTHERS_MAY_WRITE:
+        # In a sticky directory (/tmp) nobody may replace what is not theirs.
+        sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+        if found.st_mode & _OTHERS_MAY_WRITE and not sticky:
             return fail(
-                f"{path} may be written by others than its owner, who may pin keys of their own",
-                evidence,
-                hint=f"chmod go-w {shlex.quote(path)}",
+                f"{name} may be written by others than its owner, who may pin keys of their own",
+                _seen(name),
+                hint=f"chmod go-w {shlex.quote(name)}",
             )
-    return ok("only its owner may change it")
+    return ok("only its owner may change it", _seen(path))
 
 
 @CONFIGURATION_CHECKS.check(
@@ -107,7 +117,11 @@ def placement(see: Probes) -> Result:
         return ok("slots and entrypoint lie outside of data_dir")
     evidence = [f"[update] {key} = {path}" for key, path in inside]
     message = f"{' and '.join(key for key, _ in inside)} inside data_dir ({layout.data_dir})"
-    hint = "move them: [update] slots_dir and entrypoint default to /usr/local/lib/bcd and /usr/local/bin/bcd"
+    usual = UpdateConfig()
+    hint = (
+        f"in {see.config_path}, leave out [update] slots_dir and entrypoint (they default to {usual.slots_dir} and "
+        f"{usual.entrypoint}), and install bcd there"
+    )
     if config.helper is not None:
         return fail(f"{message}: the helper does not start", *evidence, hint=hint)
     return warn(f"{message}: whoever may write data_dir chooses what starts", *evidence, hint=hint)
@@ -122,12 +136,12 @@ def service_paths(see: Probes) -> Result:
     """Find the `--config` of the agent that runs, or of the unit that would start it."""
     used, where = _used_config(see)
     if used is None:
-        return skipped(f"no running agent and no unit to compare with: {where}")
+        return skipped(f"nothing to compare with: {where}")
     if os.path.realpath(used) != os.path.realpath(see.config_path):
         return warn(
             f"the service runs with {used}, and this report is about {see.config_path}",
             where,
-            hint=f"bcd doctor --config {shlex.quote(used)}",
+            hint=shlex.join(["bcd", "doctor", "--config", used]),
         )
     return ok(f"the service runs with {used}", where)
 
@@ -135,21 +149,27 @@ def service_paths(see: Probes) -> Result:
 def _used_config(see: Probes) -> tuple[str | None, str]:
     live = see.live
     pid = live.get("pid") if live is not None else None
+    unseen: OSError | None = None
     if isinstance(pid, int):
+        process = os.path.join(see.proc_directory, str(pid))
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
+            with open(os.path.join(process, "cmdline"), "rb") as file:
                 words = [os.fsdecode(word) for word in file.read().split(b"\0")]
+            used = _config_of(words)
+            if not os.path.isabs(used):
+                used = os.path.join(os.readlink(os.path.join(process, "cwd")), used)
         except OSError as error:
-            return None, f"the agent's command line could not be read: {error.strerror}"
-        return _config_of(words), f"process {pid}: {' '.join(words).strip()}"
-    if not see.has_systemd:
-        return None, "no agent answers, and there is no systemd"
-    try:
-        started = see.unit().get("ExecStart", "")
-    except CannotTell as error:
-        return None, str(error)
-    words = started.partition("argv[]=")[2].partition(" ;")[0].split()
-    return (_config_of(words), f"ExecStart={' '.join(words)}") if words else (None, "the unit starts nothing")
+            unseen = error
+        else:
+            return used, f"process {pid}: {' '.join(words).strip()}"
+    # The unit is the next best witness, also where /proc hides other users' processes.
+    if see.has_systemd:
+        words = see.unit().get("ExecStart", "").partition("argv[]=")[2].partition(" ;")[0].split()
+        if words:
+            return _config_of(words), f"ExecStart={' '.join(words)}"
+    if unseen is not None:
+        raise CannotTell(f"the agent's command line could not be read: {unseen.strerror}")
+    return None, "no agent answers, and no unit would start one"
 
 
 def _config_of(words: list[str]) -> str:
@@ -159,3 +179,18 @@ def _config_of(words: list[str]) -> str:
         if word.startswith("--config="):
             return word.partition("=")[2]
     return DEFAULT_PATH
+
+
+def _owner(uid: int) -> str:
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _seen(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return f"{path}: uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}, {found.st_size} bytes"
