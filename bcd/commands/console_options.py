@@ -19,7 +19,14 @@ THEMES = ("dark", "light", "contrast")
 
 @click.command(cls=Command, epilog=_EXITS)
 @config_option
-@click.option("--screen", type=click.Choice(SCREENS), default="overview", show_default=True, help="Where to open.")
+@click.option(
+    "--screen",
+    type=click.Choice(SCREENS),
+    metavar="SCREEN",
+    default="overview",
+    show_default=True,
+    help=f"Where to open: {', '.join(SCREENS[:-1])} or {SCREENS[-1]}.",
+)
 @click.option("--theme", type=click.Choice(THEMES), default="dark", show_default=True, help="Colours.")
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
 @click.option("--mouse", is_flag=True, help="Take the mouse too.")

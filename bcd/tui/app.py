@@ -176,9 +176,16 @@ class ConsoleApp(App[int]):
         threading.Thread(target=self._look_in_thread, daemon=True).start()
 
     def _look_in_thread(self) -> None:
-        snapshot, events = self._read(), self._read_events()
         with contextlib.suppress(RuntimeError):  # the app ended meanwhile
-            self.call_from_thread(self._take, snapshot, events)
+            try:
+                snapshot, events = self._read(), self._read_events()
+            except Exception as error:  # noqa: BLE001  # a console that stopped looking would go on showing what was
+                self.call_later(self._fall, error)
+            else:
+                self.call_from_thread(self._take, snapshot, events)
+
+    def _fall(self, error: Exception) -> None:
+        raise error
 
     def _take(self, snapshot: Snapshot, events: tuple[Json, ...]) -> None:
         if _shown(snapshot) != _shown(self.snapshot):

@@ -12,4 +12,4 @@ from textual.drivers import linux_driver
 def tolerate_any_byte() -> None:
     """From now on, let Textual's terminal driver read a byte that is no text as U+FFFD."""
     lenient = partial(getincrementaldecoder("utf-8"), errors="replace")
-    linux_driver.getincrementaldecoder = lambda _: lenient  # type: ignore[assignment]
+    linux_driver.getincrementaldecoder = lambda _: lenient  # type: ignore[attr-defined]  # it is not exported, and is what the driver calls

@@ -36,7 +36,14 @@ def entry(path: str | Path) -> Entry:
     kind = _KINDS[stat.S_IFMT(found.st_mode)]
     if kind == "link":
         return Entry(kind, 0, os.fsencode(os.readlink(path)))
-    return Entry(kind, stat.S_IMODE(found.st_mode), Path(path).read_bytes() if kind == "file" else b"")
+    return Entry(kind, stat.S_IMODE(found.st_mode), _read(Path(path)) if kind == "file" else b"")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except PermissionError:  # a file without rights, looked at without root's
+        return b"(unreadable)"
 
 
 def snapshot(root: Path) -> dict[str, Entry]:

@@ -13,16 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bcd.core.answers import Settled
 from bcd.core.build import Build
 from bcd.core.download import Progress, Wanted
 from bcd.core.errors import BcdError
 from bcd.core.manager import Manager
 from bcd.lab.behaviour import Behaviour
-from bcd.lab.book import Page
+from bcd.lab.book import Command, Page
 from bcd.lab.gateway import Gateway
 from bcd.lab.pki import Authority
+from bcd.node import agent as agent_module
+from bcd.node import session as session_module
 from bcd.node.agent import Agent, Ending
+from bcd.node.backoff import Backoff
 from bcd.node.client import SOCKET_NAME
 from tests.core.node_root import Node, Release
 from tests.node.gateways import eventually
@@ -182,3 +187,15 @@ def failing(error: BcdError, times: int, work: Callable[..., Any]) -> Callable[.
         return work(*args, **named)
 
     return failing_work
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the agent's pauses short: nothing is learnt by waiting for them."""
+    for name in ("_TICK_SECONDS", "_CONFIRM_AGAIN_SECONDS", "_SETTLE_AGAIN_SECONDS", "_ROLL_BACK_AGAIN_SECONDS"):
+        monkeypatch.setattr(agent_module, name, 0.1)
+    monkeypatch.setattr(session_module, "Backoff", lambda most: Backoff(first=0.02, most=0.1))
+
+
+def order(command_id: str, release: Release) -> Command:
+    """A command to upgrade, as the gateway keeps it."""
+    return Command(id=command_id, kind="daemon.upgrade", args=release.section)

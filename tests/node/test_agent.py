@@ -5,7 +5,6 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,19 +13,15 @@ from bcd.core.links import switch_link
 from bcd.lab.behaviour import SILENT, WELCOME, busy, refuse
 from bcd.lab.gateway import Gateway
 from bcd.lab.pki import Authority
-from bcd.node import agent as agent_module
-from bcd.node import session as session_module
-from bcd.node.backoff import Backoff
 from bcd.node.client import read_live_state
 from bcd.node.frames import CommandStatus, Outgoing
 from bcd.node.outbox import Entry, Outbox
 from bcd.node.session import GatewaySession
 from tests.core.node_root import make_release, quick_node
 from tests.node.gateways import eventually
-from tests.node.stations import NODE_ID, Station, failing
+from tests.node.stations import NODE_ID, Station, failing, hurry, order
 
 ONE = make_release("1.1.0", 11)
-TWO = make_release("1.2.0", 12)
 NOT_WELCOMED = "bcd 1.1.0 was not welcomed by a gateway before its deadline"
 NO_SPACE = HostError("no-space", "could not write: No space left on device")
 
@@ -34,9 +29,7 @@ NO_SPACE = HostError("no-space", "could not write: No space left on device")
 @pytest.fixture
 def station(tmp_path: Path, gateway: Gateway, lab_authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Station:
     """A node that runs 1.0.0 and was never updated; its pauses are short."""
-    for name in ("_TICK_SECONDS", "_CONFIRM_AGAIN_SECONDS", "_SETTLE_AGAIN_SECONDS", "_ROLL_BACK_AGAIN_SECONDS"):
-        monkeypatch.setattr(agent_module, name, 0.1)
-    monkeypatch.setattr(session_module, "Backoff", lambda most: Backoff(first=0.02, most=0.1))
+    hurry(monkeypatch)
     return Station(quick_node(tmp_path, monkeypatch), gateway, lab_authority)
 
 
@@ -47,15 +40,8 @@ def pending(station: Station) -> Station:
     Outbox(station.node.config.node.data_dir).put(Entry(id="c1", version="1.1.0", state="RUNNING"))
     station.node.swap(ONE, command_id="c1")
     with station.gateway.page(NODE_ID) as page:
-        page.commands["c1"] = agent_command("c1")
+        page.commands["c1"] = order("c1", ONE)
     return station
-
-
-def agent_command(command_id: str) -> Any:
-    """A command to 1.1.0 as the gateway keeps it."""
-    from bcd.lab.book import Command
-
-    return Command(id=command_id, kind="daemon.upgrade", args=ONE.section)
 
 
 # A good update -------------------------------------------------------------------------------------------------------

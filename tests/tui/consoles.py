@@ -21,7 +21,12 @@ NARROW, WIDE = (80, 24), (200, 50)
 def report_of(*findings: Finding) -> Report:
     """A doctor's report."""
     return Report(
-        findings=findings, complete=True, started_at=int(states.NOW), seconds=0.1, looked_as="uid 0 (root)", about="here"
+        findings=findings,
+        complete=True,
+        started_at=int(states.NOW),
+        seconds=0.1,
+        looked_as="uid 0 (root)",
+        about="here",
     )
 
 
@@ -57,7 +62,7 @@ class World:
             read=lambda: self.snapshot,
             read_events=lambda: self.events,
             examine=self._examine,
-            clear=lambda versions: self.clear(versions),
+            clear=lambda versions: self.clear(versions),  # noqa: PLW0108  # a test may change it later
             judge=self._judge,
             journal=NoJournal("no journal here"),
             start_at=start_at,

@@ -31,7 +31,15 @@ LONG = "the gateway said no, and then said it again; " * 40
 WIDE = "版本 1.4.1 は歓迎されませんでした"
 COMBINING = "e\u0301te\u0301 a\u0308 n\u0303o welcome"
 BRACKETS = ("[/foo] not welcomed", "[b", 'a [1, "3"]', "[link=x]y[/]", "$var {x} \\[")
-CONTROLS = ("\x1b]52;c;Y2xlYXI=\x07", "\x1b[2J", "\x9b2J", "nul\x00nul", "a\rb", "\u202eevil", "\x1b]8;;http://x\x1b\\y")
+CONTROLS = (
+    "\x1b]52;c;Y2xlYXI=\x07",
+    "\x1b[2J",
+    "\x9b2J",
+    "nul\x00nul",
+    "a\rb",
+    "\u202eevil",
+    "\x1b]8;;http://x\x1b\\y",
+)
 NO_LINK = Link(None, None, present=False)
 
 
@@ -51,7 +59,9 @@ def link(slot: Slot) -> Link:
     return Link(slot, slot_file(slot), present=True)
 
 
-def failed_entry(version: str = "1.4.1", reason: str = REASON, *, at: int = int(NOW) - DAY, sequence: int = 15) -> Failed:
+def failed_entry(
+    version: str = "1.4.1", reason: str = REASON, *, at: int = int(NOW) - DAY, sequence: int = 15
+) -> Failed:
     """A version that failed here yesterday."""
     return Failed(Foreign(version), sequence, Foreign(reason), at)
 

@@ -35,7 +35,9 @@ sys.exit(ExitStatus.CRASH if code == 1 else code or 0)
 class Terminal:
     """A console in a terminal of `columns`x`rows`."""
 
-    def __init__(self, columns: int = 160, rows: int = 40, *, before: str = "", after: str = "", start_at: str = "overview") -> None:
+    def __init__(
+        self, columns: int = 160, rows: int = 40, *, before: str = "", after: str = "", start_at: str = "overview"
+    ) -> None:
         code = SCRIPT.format(before=before, after=after, start_at=start_at)
         self.pid, self.master = pty.fork()
         if self.pid == 0:  # pragma: no cover  # another process

@@ -229,13 +229,17 @@ async def test_the_right_comes_back_while_open() -> None:
     async with opened(world, "failed") as (app, pilot):
         await pilot.press("c")
         assert not asking(app)
-        await change(pilot, world, states.changed(states.rolled_back(), crash_loop_rollback=True, taken_at=states.NOW + 99))
+        await change(
+            pilot, world, states.changed(states.rolled_back(), crash_loop_rollback=True, taken_at=states.NOW + 99)
+        )
         assert states.REFUSED not in flat(app)
         await pilot.press("c")
         assert asking(app)
 
 
-@pytest.mark.parametrize("error", [NotPermitted("no", "not permitted"), HostError("io-error", "the [disk] \x1b[2J is full")])
+@pytest.mark.parametrize(
+    "error", [NotPermitted("no", "not permitted"), HostError("io-error", "the [disk] \x1b[2J is full")]
+)
 async def test_a_clearing_that_fails_says_why_and_the_console_goes_on(error: NotPermitted | HostError) -> None:
     world = three()
 

@@ -17,7 +17,15 @@ EVENTS: tuple[Json, ...] = (
 async def test_every_event_is_told_with_its_version_and_more() -> None:
     async with opened(World(states.at_rest(), events=EVENTS), "history", WIDE) as (app, _):
         shown = flat(app)
-        for part in ("rolled-back", "1.4.1", "way deadline", states.REASON, "sequence 15; slot a", "confirmed", "1.3.9"):
+        for part in (
+            "rolled-back",
+            "1.4.1",
+            "way deadline",
+            states.REASON,
+            "sequence 15; slot a",
+            "confirmed",
+            "1.3.9",
+        ):
             assert part in shown, part
         assert shown.index("rolled-back") < shown.index("swapped") < shown.index("confirmed")
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bcd.tui.app import ConsoleApp
 from tests.tui import states
 from tests.tui.consoles import NARROW, WIDE, World, change, flat, lines_of, opened, text_of
 
@@ -149,3 +150,18 @@ async def test_q_quits_at_a_size_that_shows_next_to_nothing() -> None:
         await pilot.press("q")
         await pilot.pause()
     assert app.return_code == 0
+
+
+async def test_a_reading_that_breaks_ends_the_console_rather_than_freezing_it() -> None:
+    """A countdown that stands still on a screen that looks alive is the worst that could be shown."""
+    app = World(states.pending()).app()
+    with pytest.raises(ZeroDivisionError):  # the test's driver hands it on; a terminal's gets status 1
+        await _break_its_reading(app)
+    assert app.return_code == 1
+
+
+async def _break_its_reading(app: ConsoleApp) -> None:
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app._read = lambda: 1 // 0  # type: ignore[assignment, return-value]
+        await pilot.pause(2.0)

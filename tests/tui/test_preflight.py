@@ -118,6 +118,8 @@ def test_the_command_itself_refuses_at_once() -> None:
         "    sys.exit(2 if error.code == 'no-terminal' else 1)\n"
     )
     begun = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=20
+    )
     assert (done.returncode, done.stderr) == (2, b"")
     assert time.monotonic() - begun < 10

@@ -30,7 +30,9 @@ class Tmux:
         self._socket = f"bcdtest-{os.getpid()}"
         command = shlex.join([sys.executable, "-c", CONSOLE, str(config)])
         # The status stays on the screen: what it ended with can be read there.
-        self._run("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", f"{command}; echo ended $?; sleep 60")
+        self._run(
+            "-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", f"{command}; echo ended $?; sleep 60"
+        )
 
     def _run(self, *args: str) -> str:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
@@ -93,7 +95,7 @@ def console(lab: Path) -> Iterator[Tmux]:
 
 @pytest.mark.slow
 def test_a_rollout_is_followed_from_rest_to_pending(lab: Path, console: Tmux) -> None:
-    console.wait_for("1.4.0", "agent up", "gateway welcomed")
+    console.wait_for("agent up", "gateway welcomed", "no update has run here yet")
     ask_to_push(lab, "good", by_command=False)
     console.wait_for("bcd 1.4.1", "1.4.1 was welcomed and is confirmed")
     ask_to_push(lab, "never-welcomed", by_command=False)

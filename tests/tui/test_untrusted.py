@@ -20,7 +20,14 @@ from bcd.tui.snapshot import Snapshot
 from tests.tui import states
 from tests.tui.consoles import WIDE, World, flat, lines_of, opened, report_of, until
 
-NASTY = (" ".join(states.BRACKETS), " ".join(states.CONTROLS), f"{states.WIDE} {states.COMBINING}", "\ud800", "", "x" * 10_000)
+NASTY = (
+    " ".join(states.BRACKETS),
+    " ".join(states.CONTROLS),
+    f"{states.WIDE} {states.COMBINING}",
+    "\ud800",
+    "",
+    "x" * 10_000,
+)
 NAMES = ("overview", "failed", "doctor", "check", "history", "journal", "config")
 
 
@@ -49,9 +56,15 @@ def everything_is(text: str) -> Snapshot:
     assert pending is not None
     assert pending.pending.value is not None
     assert pending.slots.value is not None
-    update = UpdateConfig(release_pins=states.PINS, entrypoint=f"/usr/{text}", slots_dir=f"/lib/{text}", ca_file=f"/{text}")
+    update = UpdateConfig(
+        release_pins=states.PINS, entrypoint=f"/usr/{text}", slots_dir=f"/lib/{text}", ca_file=f"/{text}"
+    )
     config = Config(
-        f"/etc/{text}", True, NodeConfig(node_id=text, gateway=f"wss://{text}", data_dir=f"/var/{text}"), update, HelperConfig(text)
+        f"/etc/{text}",
+        True,
+        NodeConfig(node_id=text, gateway=f"wss://{text}", data_dir=f"/var/{text}"),
+        update,
+        HelperConfig(text),
     )
     slot = states.slot_record(text, 13)._replace(sha256=foreign)
     shown = pending._replace(
@@ -59,15 +72,17 @@ def everything_is(text: str) -> Snapshot:
         layout=layout_of(config),
         slots=pending.slots._replace(value=pending.slots.value._replace(a=slot, b=slot)),
         update=pending.update._replace(
-            value=pending.update.value._replace(failed=(states.failed_entry(text, text),)) if pending.update.value else None
+            value=pending.update.value._replace(failed=(states.failed_entry(text, text),))
+            if pending.update.value
+            else None
         ),
-        pending=pending.pending._replace(value=pending.pending.value._replace(from_version=foreign, to_version=foreign)),
+        pending=pending.pending._replace(
+            value=pending.pending.value._replace(from_version=foreign, to_version=foreign)
+        ),
         problems=(Problem(f"/var/{text}", "corrupt", f"it does not parse: {foreign}"),),
         aside=(f"/var/{text}",),
     )
-    live = states.agent(
-        phase=foreign, target=foreign, error=foreign, session={"state": foreign, "error": foreign}
-    )
+    live = states.agent(phase=foreign, target=foreign, error=foreign, session={"state": foreign, "error": foreign})
     return states.changed(states.pending(), status=shown, agent=live)
 
 
@@ -77,7 +92,9 @@ async def test_every_screen_takes_any_text_in_every_place(text: str) -> None:
         {"at": 1, "event": Foreign(text), "version": Foreign(text), "reason": Foreign(text), "slot": [Foreign(text)]},
         {"at": Foreign(text), "event": None, "versions": [text, Foreign(text)]},
     )
-    finding = Finding(id="slots.x", level=Level.FAIL, message=Foreign(text), evidence=(Foreign(text),), hint=Foreign(text))
+    finding = Finding(
+        id="slots.x", level=Level.FAIL, message=Foreign(text), evidence=(Foreign(text),), hint=Foreign(text)
+    )
     async with opened(World(everything_is(text), events=events, report=report_of(finding)), size=WIDE) as (app, pilot):
         for name in NAMES:
             await app.switch_mode(name)
@@ -107,7 +124,9 @@ async def test_brackets_are_shown_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", states.CONTROLS)
-async def test_a_version_that_acts_on_a_terminal_is_asked_about_in_its_clean_form_and_cleared_in_its_own(text: str) -> None:
+async def test_a_version_that_acts_on_a_terminal_is_asked_about_in_its_clean_form_and_cleared_in_its_own(
+    text: str,
+) -> None:
     version = f"1{text}"
     entry = Failed(Foreign(version), 1, Foreign(text), 1)
     world = World(states.with_failed(entry, states.failed_entry()))
@@ -183,4 +202,6 @@ async def test_what_is_copied_is_harmless_and_the_toast_claims_no_more_than_it_k
 def test_the_attacks_do_attack() -> None:
     """Rich lets each control through: these tests would see it."""
     assert all(json.loads(json.dumps(text)) == text for text in states.CONTROLS)
-    assert all(any(unicodedata.category(c) in ("Cc", "Cf") for c in Text(text).plain) for text in ("\x1b[2J", "\x9b", "\u202e"))
+    assert all(
+        any(unicodedata.category(c) in ("Cc", "Cf") for c in Text(text).plain) for text in ("\x1b[2J", "\x9b", "\u202e")
+    )

@@ -6,12 +6,14 @@ from bcd.doctor.checks.gateway import GATEWAY_CHECKS
 from bcd.doctor.checks.helper import HELPER_CHECKS
 from bcd.doctor.checks.host import HOST_CHECKS
 from bcd.doctor.checks.service import SERVICE_CHECKS
+from bcd.doctor.checks.slot_places import PLACE_CHECKS
 from bcd.doctor.checks.slots import SLOT_CHECKS
 from bcd.doctor.checks.update import UPDATE_CHECKS
 
 CHECKS: tuple[Check, ...] = (
     *CONFIGURATION_CHECKS.checks,
     *SLOT_CHECKS.checks,
+    *PLACE_CHECKS.checks,
     *UPDATE_CHECKS.checks,
     *SERVICE_CHECKS.checks,
     *GATEWAY_CHECKS.checks,

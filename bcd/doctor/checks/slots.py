@@ -1,36 +1,26 @@
 """Slots: the two files, the two links, and the entrypoint that leads to them."""
 
+import errno
 import json
 import os
+import shlex
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from bcd.core.binary import HEADER_BYTES, check_header
-from bcd.core.build import this_platform
 from bcd.core.entrypoint import EntrypointKind, inspect_entrypoint
-from bcd.core.errors import HostError, Refusal
-from bcd.core.leftovers import stale_files
-from bcd.core.links import CURRENT, PREVIOUS, SLOTS, Link, slot_file
+from bcd.core.errors import Refusal
+from bcd.core.links import CURRENT, PREVIOUS, SLOTS, Link, Slot, slot_file
 from bcd.core.slotfile import hash_slot_file
-from bcd.core.space import check_room, mount_of, refuse_unwritable_mount
-from bcd.core.text import Foreign
+from bcd.core.space import mount_of
+from bcd.core.text import Foreign, raw
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.probes import Probes
+from bcd.doctor.checks.slot_words import NOT_IN_USE, in_use, is_regular, mend, relink, restart, what_is
+from bcd.doctor.probes import Probes, Ran, why_it_did_not_run
 
 SLOT_CHECKS = Registry("slots")
-
-_USUAL_BYTES = 64 * 2**20
-"""What a release takes where none was recorded yet."""
-
-
-def in_use(see: Probes) -> bool:
-    """Whether this node has updated before: there is a `current` of any kind."""
-    return see.status.current.present
-
-
-_NOT_IN_USE = "the slots are not in use yet: the first update adopts the entrypoint"
 
 
 @SLOT_CHECKS.check(
@@ -45,16 +35,18 @@ def entrypoint_link(see: Probes) -> Result:
     try:
         kind = inspect_entrypoint(layout, as_root=see.euid == 0)
     except Refusal as refusal:
-        return fail(refusal.message, f"{layout.entrypoint}: {_what_is(layout.entrypoint)}", hint=refusal.hint)
+        if isinstance(refusal.__cause__, PermissionError):
+            raise refusal.__cause__ from refusal
+        return fail(refusal.message, f"{layout.entrypoint}: {what_is(layout.entrypoint)}", hint=refusal.hint)
     if kind is EntrypointKind.LINKED:
         return ok(f"{layout.entrypoint} leads to {layout.current}")
     if in_use(see):
         return fail(
             f"{layout.entrypoint} is a plain file, so the service does not start what the slots hold",
-            f"{layout.entrypoint}: {_what_is(layout.entrypoint)}",
-            f"{layout.current}: {see.status.current.target}",
-            hint=f"ln -sfn {layout.current} {layout.entrypoint}, unless the file there was installed on purpose: "
-            "then the next update adopts it",
+            f"{layout.entrypoint}: {what_is(layout.entrypoint)}",
+            f"{layout.current}: {what_is(layout.current)}",
+            hint=f"{shlex.join(['ln', '-sfn', layout.current, layout.entrypoint])} && {restart(see)}; or, where the "
+            "file was installed on purpose, nothing: the next update adopts it",
         )
     return note(f"{layout.entrypoint} is a plain file; the first update adopts it")
 
@@ -68,7 +60,7 @@ def entrypoint_link(see: Probes) -> Result:
 def links(see: Probes) -> Iterator[Result]:
     """Whole and relative."""
     if not in_use(see):
-        yield skipped(_NOT_IN_USE)
+        yield skipped(NOT_IN_USE)
         return
     status = see.status
     for name, link in ((CURRENT, status.current), (PREVIOUS, status.previous)):
@@ -77,21 +69,26 @@ def links(see: Probes) -> Iterator[Result]:
 
 def _link(see: Probes, name: str, link: Link) -> Result:
     path = os.path.join(see.layout.slots_dir, name)
+    for problem in see.status.problems:
+        if problem.what == path:
+            return unknown(f"could not be told: {path}: {problem.why}", hint=see.command("doctor", root=True))
+    pending = see.status.pending.value
+    switched = pending is not None and see.status.current.slot == pending.to_slot
+    if name == PREVIOUS and pending is not None and switched and link.slot != pending.from_slot:
+        return fail(
+            f"{path} does not name slot {pending.from_slot}, which ran before: a crash loop is not rolled back",
+            f"{path}: {what_is(path)}",
+            hint=relink(see, name, link),
+        )
     if not link.present:
-        return note(f"there is no {name} yet: no update has run here")
+        return note(f"there is no {name} yet: the first update makes it")
     if link.slot is None:
         what = "is no link" if link.target is None else f"points at {link.target}, which is no slot's relative name"
-        return fail(
-            f"{path} {what}",
-            f"{path}: {_what_is(path)}",
-            hint=f"find the slot that holds what runs (bcd update), then ln -sfn bcd-a {path} or ln -sfn bcd-b {path}",
-        )
+        return fail(f"{path} {what}", f"{path}: {what_is(path)}", hint=relink(see, name, link))
     if not os.path.isfile(path):
-        return fail(
-            f"{path} points at {link.target}, and there is no such file",
-            f"{os.path.join(see.layout.slots_dir, link.target or '')}: missing",
-            hint=f"install bcd at {see.layout.entrypoint} anew, then start the service",
-        )
+        file = os.path.join(see.layout.slots_dir, slot_file(link.slot))
+        hint = mend(see, link.slot) if name == CURRENT else relink(see, name, link)
+        return fail(f"{path} leads to no file", f"{path}: {what_is(path)}", f"{file}: {what_is(file)}", hint=hint)
     return ok(f"{name} is slot {link.slot}")
 
 
@@ -104,55 +101,54 @@ def _link(see: Probes, name: str, link: Link) -> Result:
 def digests(see: Probes) -> Iterator[Result]:
     """Files against records."""
     if not in_use(see):
-        yield skipped(_NOT_IN_USE)
+        yield skipped(NOT_IN_USE)
         return
-    status = see.status
-    if status.slots.state == "unreadable":
-        yield unknown(f"could not be told: {see.layout.slots_record}: {status.slots.why}", hint="sudo bcd doctor")
+    reading = see.status.slots
+    if reading.state in ("unreadable", "corrupt"):
+        hint = see.command("doctor", root=True) if reading.state == "unreadable" else ""
+        yield unknown(f"could not be told: {see.layout.slots_record}: {reading.why}", hint=hint)
         return
+    said = False
     for slot in SLOTS:
-        path = os.path.join(see.layout.slots_dir, slot_file(slot))
-        record = status.record(slot)
         see.doing(f"hashing slot {slot}")
-        if record is None:
-            if os.path.lexists(path) and slot == status.current.slot:
-                yield warn(
-                    f"slot {slot} runs and has no record, so a rollback to it could not be checked",
-                    f"{see.layout.slots_record}: nothing for slot {slot}",
-                    hint="nothing to do: the next update records it anew",
-                )
-            continue
-        found = hash_slot_file(see.layout.slots_dir, slot)
-        if found is None:
-            yield fail(f"slot {slot} has a record and no file", f"{path}: {_what_is(path)}", hint=_mend(see, slot))
-        elif found != (record.sha256, record.size):
-            yield fail(
-                f"slot {slot} does not hold the bytes that its record names ({record.version})",
-                f"{path}: {found.size} bytes, sha256 {found.sha256}",
-                f"{see.layout.slots_record}: {record.size} bytes, sha256 {record.sha256}",
-                hint=_mend(see, slot),
-            )
-        else:
-            yield ok(f"slot {slot} holds {record.version}, as recorded")
+        result = _digest(see, slot)
+        if result is not None:
+            said = True
+            yield result
+    if not said:
+        yield skipped("neither slot has a record")
 
 
-def _mend(see: Probes, slot: str) -> str:
-    if slot == see.status.current.slot:
-        return f"install bcd at {see.layout.entrypoint} anew, then start the service"
-    return "nothing runs from it: the next update writes it anew"
-
-
-def _what_is(path: str) -> str:
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return "missing"
-    except OSError as error:
-        return error.strerror or "not to be looked at"
-    if stat.S_ISLNK(found.st_mode):
-        return f"a link to {os.readlink(path)}"
-    kind = "a file" if stat.S_ISREG(found.st_mode) else "a directory" if stat.S_ISDIR(found.st_mode) else "no file"
-    return f"{kind} of uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}"
+def _digest(see: Probes, slot: Slot) -> Result | None:
+    status, directory = see.status, see.layout.slots_dir
+    path = os.path.join(directory, slot_file(slot))
+    record, runs_now = status.record(slot), slot == status.current.slot
+    if record is None:
+        if not runs_now or not os.path.lexists(path):
+            return None
+        return warn(
+            f"slot {slot} runs and has no record, so nobody can tell whether its file is whole",
+            f"{see.layout.slots_record}: nothing for slot {slot}",
+            hint="nothing to do: the next update records it anew",
+        )
+    found = hash_slot_file(directory, slot)
+    if found == (record.sha256, record.size):
+        return ok(f"slot {slot} holds {record.version}, as recorded")
+    if found is None and is_regular(path) and not os.access(path, os.R_OK):
+        return unknown(f"could not be told: this user may not read {path}", hint=see.command("doctor", root=True))
+    # What runs, and what a pending update would go back to; the other slot is written anew before it is used.
+    pending = status.pending.value
+    needed = runs_now or (pending is not None and slot == pending.from_slot)
+    problem = fail if needed else warn
+    if found is None:
+        what = "has a record and no file"
+        return problem(f"slot {slot} {what}", f"{path}: {what_is(path)}", hint=mend(see, slot))
+    return problem(
+        f"slot {slot} does not hold the bytes that its record names ({record.version})",
+        f"{path}: {found.size} bytes, sha256 {found.sha256}",
+        f"{see.layout.slots_record}: {record.size} bytes, sha256 {record.sha256}",
+        hint=mend(see, slot),
+    )
 
 
 @SLOT_CHECKS.check(
@@ -162,41 +158,64 @@ def _what_is(path: str) -> str:
 )
 def runs(see: Probes) -> Result:
     """Start it with `version --json`, and look at its header."""
-    status = see.status
-    slot = status.current.slot
+    if not in_use(see):
+        return skipped(NOT_IN_USE)
+    slot = see.status.current.slot
     if slot is None:
-        return skipped(_NOT_IN_USE if not in_use(see) else "`current` names no slot")
+        return skipped("`current` names no slot (slots.links)")
     path = os.path.join(see.layout.slots_dir, slot_file(slot))
+    if not is_regular(path):
+        return skipped(f"there is no file in slot {slot} (slots.digests)")
+    seen, found = f"{path}: {what_is(path)}", os.lstat(path)
+    if found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
+        # The attack: who may write it would have root run it, here and now.
+        return unknown(f"could not be told: {path} is not started, since others may change it (slots.modes)", seen)
+    with open(path, "rb") as file:
+        header = file.read(HEADER_BYTES)
     try:
-        with open(path, "rb") as file:
-            check_header(file.read(HEADER_BYTES), this_platform())
-        see.doing(f"starting {path} version --json")
-        ran = see.run([path, "version", "--json"], see.timeout_seconds)
-        version = json.loads(ran.stdout)["version"]
+        check_header(header, see.platform)
     except Refusal as refusal:
-        return fail(refusal.message, f"{path}: {_what_is(path)}", hint=_mend(see, slot))
-    except subprocess.TimeoutExpired:
-        return unknown(f"could not be told: {path} did not say its version in {see.timeout_seconds:g} s")
-    except PermissionError:
-        if os.access(path, os.R_OK):
-            return fail(
-                f"{path} can't be executed",
-                f"{path}: {_what_is(path)}",
-                hint=f"chmod 0755 {path}, unless noexec is meant",
-            )
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = refusal.message.removeprefix("the downloaded file is ")
+        return fail(f"slot {slot} can't start here: it is {what}", seen, hint=mend(see, slot))
+    see.doing(f"starting {path} version --json")
+    try:
+        ran = see.run([path, "version", "--json"], see.timeout_seconds)
+    except subprocess.TimeoutExpired as error:
+        return unknown(f"could not be told: {path} version --json: {why_it_did_not_run(error)}", seen)
+    except OSError as error:
+        if error.errno != errno.EACCES:
+            return fail(f"slot {slot} does not start: {why_it_did_not_run(error)}", seen, hint=mend(see, slot))
         return fail(
-            f"{path} does not say its version, so it is no bcd that runs", f"{path}: {error}", hint=_mend(see, slot)
+            f"slot {slot} can't be executed",
+            seen,
+            f"mount: {mount_of(Path(path))}",
+            hint=f"{shlex.join(['chmod', '0755', path])}; where it is so already, look at slots.mount and SELinux",
         )
-    record = status.record(slot)
-    if record is not None and record.version != version:
+    version = _version_in(ran.stdout)
+    if version is None:
+        hint = mend(see, slot)
+        return fail(f"slot {slot} does not say its version, so it is no bcd that runs", seen, _said(ran), hint=hint)
+    record = see.status.record(slot)
+    if record is not None and raw(record.version) != raw(version):
         return warn(
-            f"slot {slot} is recorded as {record.version} and says that it is {Foreign(str(version))}",
-            f"{path} version --json",
-            hint="nothing to do: the digest decides; the next update records anew",
+            f"slot {slot} is recorded as {record.version} and says that it is {version}",
+            f"{path} version --json: {version}",
+            f"{see.layout.slots_record}: {record.version}",
+            hint="find out how this release was stamped; updates go by the record, whose digest holds (slots.digests)",
         )
-    return ok(f"slot {slot} runs: bcd {Foreign(str(version))}")
+    return ok(f"slot {slot} runs: bcd {version}")
+
+
+def _version_in(text: str) -> Foreign | None:
+    try:
+        return Foreign(str(json.loads(text)["version"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _said(ran: Ran) -> str:
+    lines = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()
+    return f"version --json: status {ran.status}, it said: {lines[-1][:200]}"
 
 
 @SLOT_CHECKS.check(
@@ -207,7 +226,7 @@ def runs(see: Probes) -> Result:
 def modes(see: Probes) -> Iterator[Result]:
     """Owners and modes of the files."""
     if not in_use(see):
-        yield skipped(_NOT_IN_USE)
+        yield skipped(NOT_IN_USE)
         return
     good = True
     for slot in SLOTS:
@@ -215,106 +234,20 @@ def modes(see: Probes) -> Iterator[Result]:
         if not os.path.lexists(path):
             continue
         found = os.lstat(path)
-        evidence = f"{path}: {_what_is(path)}"
-        if found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
+        evidence, name = f"{path}: {what_is(path)}", shlex.quote(path)
+        if not stat.S_ISREG(found.st_mode):
+            good = False
+            yield fail(f"{path} is no regular file", evidence, hint=f"mv {name} {name}.aside; {mend(see, slot)}")
+        elif found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
             good = False
             yield fail(
                 f"{path} may be changed by others than root, who so choose what starts",
                 evidence,
-                hint=f"chown root:root {path} && chmod 0755 {path}",
+                hint=f"chown root:root {name} && chmod 0755 {name}",
             )
         elif found.st_mode & 0o555 != 0o555:
             good = False
-            yield fail(f"{path} can't be executed by all", evidence, hint=f"chmod 0755 {path}")
+            problem = fail if see.config.helper is not None or not found.st_mode & 0o100 else warn
+            yield problem(f"{path} can't be executed by all", evidence, hint=f"chmod 0755 {name}")
     if good:
         yield ok("each slot's file is its owner's to change and everybody's to start")
-
-
-@SLOT_CHECKS.check(
-    "directories",
-    "every directory on the way is its owner's alone",
-    why="Whoever may write one of them can put another directory in its place, and so choose what starts.",
-)
-def directories(see: Probes) -> Iterator[Result]:
-    """Each directory on the way to the slots and the entrypoint, links resolved step by step."""
-    layout = see.layout
-    strict = see.config.helper is not None
-    checked: set[str] = set()
-    good = True
-    for start in (layout.slots_dir, os.path.dirname(layout.entrypoint)):
-        for path in _parents(os.path.realpath(start)):
-            if path in checked or not os.path.isdir(path):
-                continue
-            checked.add(path)
-            found = os.stat(path)
-            # In a sticky directory (/tmp) nobody may rename what is not theirs; the helper does not accept even that.
-            writable = bool(found.st_mode & 0o022) and (strict or not found.st_mode & stat.S_ISVTX)
-            if found.st_uid not in (0, see.euid) or writable:
-                good = False
-                yield fail(
-                    f"{path} may be changed by others than root",
-                    f"{path}: {_what_is(path)}",
-                    hint=f"chown root:root {path} && chmod go-w {path}",
-                )
-    if good:
-        yield ok("every directory on the way to slots and entrypoint is its owner's alone")
-
-
-def _parents(path: str) -> list[str]:
-    found = [path]
-    while os.path.dirname(found[-1]) != found[-1]:
-        found.append(os.path.dirname(found[-1]))
-    return found
-
-
-@SLOT_CHECKS.check(
-    "leftovers",
-    "nothing was left behind by an update that was cut off",
-    why="Leftovers take room. The agent's next start removes them; where they stay, nothing starts.",
-)
-def leftovers(see: Probes) -> Result:
-    """Temporary files of ours, and old downloads."""
-    layout = see.layout
-    if see.status.pending.value is not None:
-        return skipped("an update is pending; its files are in use")
-    found = stale_files(layout, see.clock)
-    if found:
-        return note(
-            f"{len(found)} files were left behind by an update that was cut off",
-            *found,
-            hint="restart the agent, which removes them",
-        )
-    return ok("nothing was left behind")
-
-
-@SLOT_CHECKS.check(
-    "mount",
-    "the slots can be written, and run from where they are",
-    why="On a file system that is mounted read-only or noexec every update is refused.",
-)
-def mount(see: Probes) -> Result:
-    """Read-only and noexec mounts."""
-    try:
-        refuse_unwritable_mount(Path(see.layout.slots_dir), executable=True)
-    except HostError as error:
-        return fail(
-            f"updates are refused: {error.message}", f"mount: {mount_of(Path(see.layout.slots_dir))}", hint=error.hint
-        )
-    return ok("the slots' file system can be written and executed from")
-
-
-@SLOT_CHECKS.check(
-    "room",
-    "there is room for the next update",
-    why="An update that does not fit is not begun, and the rollout waits at this node.",
-)
-def room(see: Probes) -> Result:
-    """Room for a release as large as the largest one here."""
-    layout, status = see.layout, see.status
-    sizes = [record.size for slot in SLOTS if (record := status.record(slot)) is not None]
-    size = max(sizes, default=_USUAL_BYTES)
-    try:
-        check_room(Path(layout.staging), Path(layout.slots_dir), size, already=0)
-    except HostError as error:
-        return warn(f"the next update does not fit: {error.message}", hint=error.hint)
-    return ok(f"there is room for an update of {max(1, size // 2**20)} MiB")

@@ -1,17 +1,26 @@
 """Update: what is pending, what failed, the floor, and what broke in the records."""
 
 import os
+import shlex
+import stat
 from collections.abc import Iterator
 
+from bcd.core.deadline import WELCOME_SECONDS
 from bcd.core.links import SLOTS
 from bcd.core.lock import LOCK_NAME
-from bcd.core.text import raw
+from bcd.core.records import Reading
+from bcd.core.status import Problem
+from bcd.core.text import clean
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.probes import Probes
+from bcd.doctor.checks.slot_words import in_use, restart
+from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.node.client import SOCKET_NAME
 
 UPDATE_CHECKS = Registry("update")
 
 _DAY_SECONDS = 24 * 3600
+_LONG_DAYS = 90
+_STEP_SECONDS = 5
 
 
 @UPDATE_CHECKS.check(
@@ -24,22 +33,38 @@ def records(see: Probes) -> Iterator[Result]:
     """Unreadable, broken, and moved aside."""
     status = see.status
     for problem in status.problems:
-        if problem.state == "unreadable":
-            yield unknown(f"could not be told: {problem.what}: {problem.why}", hint="sudo bcd doctor")
-        else:
-            yield fail(
-                f"{problem.what} is broken: {problem.why}",
-                f"{problem.what}: {problem.why}",
-                hint="restart the agent, which moves it aside and goes on without it",
-            )
+        yield _problem(see, problem)
     for path in status.aside:
+        name = shlex.quote(path)
         yield fail(
             f"a broken record was moved aside to {path}, and nobody has looked at it yet",
             f"{path}: {_size(path)}",
-            hint=f"look at it, compare with `bcd update`, then rm {path}",
+            hint=f"less {name}; compare it with {see.command('update')}; then rm {name}",
         )
+    for directory in dict.fromkeys((status.layout.slots_dir, status.layout.records_dir)):
+        if os.path.isdir(directory):
+            os.listdir(directory)  # where the names can't be listed, nobody knows whether one was moved aside
     if not status.problems and not status.aside:
         yield ok("every record reads")
+
+
+def _problem(see: Probes, problem: Problem) -> Result:
+    if problem.state == "unreadable":
+        return unknown(f"could not be told: {problem.what}: {problem.why}", hint=see.command("doctor", root=True))
+    return fail(
+        f"{problem.what} is broken: {problem.why}",
+        f"{problem.what}: {_size(problem.what)}",
+        hint=f"{restart(see)}: its start moves the record aside, after which doctor says what to do with it",
+    )
+
+
+def _untold(see: Probes, path: str, reading: Reading[object]) -> Result | None:
+    """The finding of a check whose record can't be read; None where it can. Broken is not empty (field report 38)."""
+    if reading.state == "unreadable":
+        return unknown(f"could not be told: {path}: {reading.why}", hint=see.command("doctor", root=True))
+    if reading.state == "corrupt":
+        return unknown(f"could not be told: {path} is broken (update.records)")
+    return None
 
 
 @UPDATE_CHECKS.check(
@@ -50,8 +75,9 @@ def records(see: Probes) -> Iterator[Result]:
 def pending(see: Probes) -> Result:
     """Required by the rules: warn about a pending update; fail when it is overdue and nobody rolled back."""
     status = see.status
-    if status.pending.state == "unreadable":
-        return unknown(f"could not be told: {status.pending.why}", hint="sudo bcd doctor")
+    untold = _untold(see, status.layout.pending_record, status.pending)
+    if untold is not None:
+        return untold
     update, left = status.pending.value, status.left
     if update is None or left is None:
         return ok("no update is pending")
@@ -63,18 +89,18 @@ def pending(see: Probes) -> Result:
         return warn(
             f"the update to {update.to_version} is not settled yet, and what ran before is current",
             *evidence,
-            hint="start the agent: its start settles it",
+            hint=f"{restart(see)}: its start settles it",
         )
     if left.seconds > 0:
         return warn(
             f"{update.to_version} waits in slot {update.to_slot} for its welcome, {int(left.seconds)} s left",
             *evidence,
-            hint="wait: it is confirmed or swapped back by itself (bcd doctor --wait 130s)",
+            hint=f"wait, it is confirmed or swapped back by itself: {see.command('doctor', '--wait', '130s')}",
         )
     return fail(
         f"{update.to_version} is overdue by {int(-left.seconds)} s and nobody swapped back",
         *evidence,
-        hint="start the agent (systemctl start bcd.service): its start swaps back",
+        hint=f"{restart(see)}: its start swaps back",
     )
 
 
@@ -86,17 +112,21 @@ def pending(see: Probes) -> Result:
 )
 def clocks(see: Probes) -> Result:
     """Wall clock against boot clock over a pending swap."""
-    left = see.status.left
-    if left is None:
-        return skipped("no update is pending")
+    status = see.status
+    update, left = status.pending.value, status.left
+    if update is None or left is None:
+        return _untold(see, status.layout.pending_record, status.pending) or skipped("no update is pending")
     if not left.same_boot:
         return note("the update was swapped in before this boot, so the wall clock decides its deadline")
-    apart = left.wall_seconds - left.seconds
-    if abs(apart) > 5:
+    by_wall = update.deadline - see.clock.wall()
+    by_boot = update.swapped_boottime + WELCOME_SECONDS - see.clock.boottime()
+    ahead = by_boot - by_wall
+    if abs(ahead) > _STEP_SECONDS:
         return warn(
-            f"the wall clock was stepped by about {-int(apart)} s since the swap; the boot clock decides",
-            f"left by boot clock {left.seconds:.0f} s, by wall clock {left.wall_seconds:.0f} s",
-            hint="chronyc tracking, or timedatectl timesync-status",
+            f"the wall clock was stepped {'forward' if ahead > 0 else 'back'} by {abs(ahead):.0f} s since the swap; the "
+            "deadline goes by the boot clock and is right",
+            f"left by the boot clock {by_boot:.0f} s, by the wall clock {by_wall:.0f} s",
+            hint="find out who set it: chronyc tracking, or timedatectl timesync-status",
         )
     return ok("wall clock and boot clock agree")
 
@@ -109,14 +139,16 @@ def clocks(see: Probes) -> Result:
 def failed_versions(see: Probes) -> Iterator[Result]:
     """Required by the rules: warn about each failed version."""
     update = see.status.update.value
-    if see.status.update.state == "unreadable":
-        yield unknown(f"could not be told: {see.status.update.why}", hint="sudo bcd doctor")
+    untold = _untold(see, see.layout.update_record, see.status.update)
+    if untold is not None:
+        yield untold
         return
     for failed in update.failed if update is not None else ():
         yield warn(
             f"{failed.version} failed here and is refused: {failed.reason}",
             f"{see.layout.update_record}: {failed.version}, sequence {failed.sequence}, at {failed.at}",
-            hint=f"when its cause is mended: bcd update --clear-failed {failed.version}",
+            # Quoted, since whoever named the version wrote what an operator will paste.
+            hint=f"when its cause is mended: {see.command('update', '--clear-failed', failed.version, root=True)}",
         )
     if update is None or not update.failed:
         yield ok("no version failed here")
@@ -128,43 +160,62 @@ def failed_versions(see: Probes) -> Iterator[Result]:
     why="Below its floor a node accepts nothing, not even what it runs: a reinstall of that release would be refused.",
 )
 def floor(see: Probes) -> Iterator[Result]:
-    """The floor against the running build and the other slot."""
+    """The floor against what runs."""
     status = see.status
-    if status.update.state == "unreadable":
-        yield unknown(f"could not be told: {status.update.why}", hint="sudo bcd doctor")
+    recorded = "nothing" if status.update.value is None else str(status.update.value.sequence)
+    evidence = [
+        f"{status.layout.update_record}: {recorded}; [update] release_sequence: {status.config.update.release_sequence}; "
+        f"built into this bcd: {status.build.sequence}",
+        *(
+            f"slot {slot}: {record.version}, sequence {record.sequence or 'unknown'}"
+            for slot in SLOTS
+            if (record := status.record(slot)) is not None
+        ),
+    ]
+    running = status.record(status.current.slot)
+    if running is not None and 0 < running.sequence < status.floor:
+        yield warn(
+            f"{running.version} runs, whose sequence {running.sequence} is below the floor of {status.floor}",
+            *evidence,
+            hint=f"roll out a release whose sequence is {status.floor} or more",
+        )
+    if status.floor_known:
+        yield ok(f"the floor is {status.floor}", *evidence)
         return
-    evidence = f"floor {status.floor}: {status.layout.update_record}, [update] release_sequence, the build's sequence"
-    for slot in SLOTS:
-        record = status.record(slot)
-        if record is None or record.sequence == 0 or record.sequence >= status.floor:
-            continue
-        held = f"{status.layout.slots_record}: slot {slot} has {record.version}, sequence {record.sequence}"
-        if slot == status.current.slot:
-            yield warn(
-                f"{record.version} runs, whose sequence {record.sequence} is below the floor of {status.floor}",
-                evidence,
-                held,
-                hint="roll out a release whose sequence is not below the floor",
-            )
-        else:
-            yield note(
-                f"slot {slot} holds {record.version}, below the floor: it can't be gone back to by an update", held
-            )
-    yield ok(f"the floor is {status.floor}", evidence)
+    untold = _untold(see, status.layout.update_record, status.update)
+    yield untold or unknown(
+        f"could not be told whether the floor is more than {status.floor}: {status.layout.update_record} is missing, and "
+        f"{status.layout.slots_record} says nothing",
+        *evidence,
+    )
 
 
 @UPDATE_CHECKS.check(
     "last-confirm",
-    "when a release was confirmed last",
+    "a release was confirmed in the last 90 days",
     why="A node that was left out of rollouts for months is found by this line before it is found by an attacker.",
 )
 def last_confirm(see: Probes) -> Result:
     """Time since the last confirm."""
+    untold = _untold(see, see.layout.update_record, see.status.update)
+    if untold is not None:
+        return untold
     update = see.status.update.value
     if update is None or update.confirmed is None:
         return note("no release was ever confirmed here")
-    days = int((see.clock.wall() - update.confirmed.at) / _DAY_SECONDS)
-    return note(f"{update.confirmed.version} was confirmed {days} days ago, sequence {update.confirmed.sequence}")
+    confirmed = update.confirmed
+    release = f"{confirmed.version} (sequence {confirmed.sequence})"
+    seconds = see.clock.wall() - confirmed.at
+    if seconds < -_DAY_SECONDS:
+        return note(f"{release} was confirmed in what is this clock's future: one of them was wrong")
+    said = f"{release} was confirmed {_ago(max(0.0, seconds))}"
+    return note(f"{said}, and nothing since") if seconds > _LONG_DAYS * _DAY_SECONDS else ok(said)
+
+
+def _ago(seconds: float) -> str:
+    days, hours = int(seconds / _DAY_SECONDS), int(seconds / 3600)
+    count, unit = (days, "day") if days else (hours, "hour")
+    return f"{count} {unit}{'' if count == 1 else 's'} ago" if count else "less than an hour ago"
 
 
 @UPDATE_CHECKS.check(
@@ -180,13 +231,13 @@ def lock(see: Probes) -> Result:
     except FileNotFoundError:
         return ok("no update has run here, so there is no lock")
     # The kernel's own list, not the lock: one taken for an instant only would turn a swap away, and it is its owner's alone.
-    holder = _holder(found.st_ino)
+    holder = _holder(see, found.st_ino)
     if holder is None:
         return ok("nobody holds the update lock")
     return warn(
         f"the update lock is held by {holder}: an update is at work, or hangs",
         f"{path}: locked",
-        hint="run bcd doctor again in a minute; when it is still held, look at that process",
+        hint=f"look again in a minute: {see.command('doctor', '--only', 'update.lock')}; still held, look at that process",
     )
 
 
@@ -199,33 +250,49 @@ def agent(see: Probes) -> Result:
     """The live state's socket, and what the agent waits for."""
     live = see.live
     if live is None:
-        return warn(
-            "no agent answers on its socket, so nothing updates this node and nothing swaps back",
-            f"{os.path.join(see.layout.data_dir, 'node.sock')}: no answer",
-            hint="systemctl start bcd.service, or start `bcd node`",
-        )
-    running, current = raw(str(live.get("version"))), raw(see.status.version)
+        return _no_agent(see)
+    # `version` is Foreign where an agent said it; both sides as they are shown.
+    running, current = clean(str(live.get("version"))), clean(str(see.status.version))
     if running != current:
+        what = f"the current slot holds {current}" if in_use(see) else f"this bcd is {current}"
         return warn(
-            f"the agent runs {live.get('version')}, and the current slot holds {see.status.version}",
-            hint="restart the agent: systemctl restart bcd.service",
+            f"the agent runs {running}, and {what}",
+            f"{os.path.join(see.layout.data_dir, SOCKET_NAME)}: pid {live.get('pid')}",
+            hint=restart(see),
         )
     error = live.get("error")
-    doing = f"the agent runs {live.get('version')} and is {live.get('phase')}"
+    doing = f"the agent runs {running} and is {live.get('phase')}"
     return note(f"{doing}; its last trouble: {error}") if error else ok(doing)
 
 
-def _holder(inode: int) -> str | None:
-    with open("/proc/locks", encoding="ascii") as file:
+def _no_agent(see: Probes) -> Result:
+    path = os.path.join(see.layout.data_dir, SOCKET_NAME)
+    try:
+        is_there = stat.S_ISSOCK(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        is_there = False
+    if is_there and not os.access(path, os.W_OK, effective_ids=True):
+        return unknown(f"could not be told: this user may not ask {path}", hint=see.command("doctor", root=True))
+    start = f"systemctl start {NODE_UNIT}" if see.has_systemd else see.command("node")
+    return warn(
+        "no agent answers on its socket, so nothing updates this node and nothing swaps back",
+        f"{path}: {'no answer' if is_there else 'missing'}",
+        hint=start,
+    )
+
+
+def _holder(see: Probes, inode: int) -> str | None:
+    with open(os.path.join(see.proc_directory, "locks"), encoding="ascii", errors="replace") as file:
         for line in file:
             words = line.split()
-            if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            if words[1:2] == ["FLOCK"] and words[5].endswith(f":{inode}"):
                 return f"process {words[4]}"
     return None
 
 
 def _size(path: str) -> str:
     try:
-        return f"{os.lstat(path).st_size} bytes"
+        found = os.lstat(path)
     except OSError:
         return "gone"
+    return f"{found.st_size} bytes" if stat.S_ISREG(found.st_mode) else "no regular file"
