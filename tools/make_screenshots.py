@@ -98,6 +98,8 @@ class Shot:
     command: Sequence[str]
     width: int
     """Columns."""
+    begins: str = ""
+    """Where the picture begins in what was printed; at its beginning where empty."""
 
 
 def main() -> int:
@@ -114,7 +116,8 @@ def main() -> int:
             world.close()
     if with_tour:
         bcd = str(Path(sys.executable).parent / "bcd")
-        _take(Shot(name="lab-tour", command=[bcd, "lab", "tour", "--color", "always"], width=140))
+        tour = [bcd, "lab", "tour", "--color", "always"]
+        _take(Shot(name="lab-tour", command=tour, width=170, begins="  what happens"))
     return 0
 
 
@@ -157,11 +160,12 @@ def _wait(until: Callable[[], bool]) -> None:
 def _take(shot: Shot) -> None:
     environ = {**os.environ, "COLUMNS": str(shot.width), "TERM": "xterm-256color"}
     ran = subprocess.run(shot.command, capture_output=True, text=True, check=False, env=environ)
+    printed = ran.stdout[max(0, ran.stdout.find(shot.begins)) :]
     shown = " ".join(["bcd", *[w for w in shot.command[1:] if w not in ("--color", "always", "--format", "rich")]])
     title = shown.partition(" --config")[0]
     for theme, colors in THEMES.items():
         console = Console(record=True, width=shot.width, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
-        console.print(Text.from_ansi(ran.stdout.rstrip("\n")))
+        console.print(Text.from_ansi(printed.rstrip("\n")))
         path = FOLDER / f"{shot.name}-{theme}.svg"
         path.write_text(
             console.export_svg(

@@ -79,7 +79,10 @@ def run_console(
         start_at=screen,
         theme=theme,
     )
-    app.run(mouse=mouse)
+    try:
+        app.run(mouse=mouse)
+    finally:
+        journal.close()
     if app.start_anew_at is not None:
         _start_anew(config_path, app.start_anew_at)
     # Textual ends a crashed app with a return code and no exception: it must not pass for a good end.

@@ -52,9 +52,9 @@ fi
 : >"$records/rolled-back"
 # Before the link: a record with `current` back and no marker would look as if the new binary had never run.
 sync -- "$records" 2>/dev/null || sync
-rm -f -- "$slots/.current.rollback"
-ln -s -- "$slot" "$slots/.current.rollback"
-mv -fT -- "$slots/.current.rollback" "$slots/current"
+rm -f -- "$slots/.current.rollback.tmp"
+ln -s -- "$slot" "$slots/.current.rollback.tmp"
+mv -fT -- "$slots/.current.rollback.tmp" "$slots/current"
 sync -- "$slots" "$records" 2>/dev/null || sync
 say "current is $slot again"
 if [ -n "$unit" ]; then

@@ -19,6 +19,9 @@ class Journal(Protocol):
     def follow(self) -> Iterator[list[str]]:
         """Lines as they come, made safe to show; ends when there is nothing to follow."""
 
+    def close(self) -> None:
+        """Leave nothing running behind."""
+
 
 class NoJournal:
     """There is no log to be had here, and why."""
@@ -34,12 +37,16 @@ class NoJournal:
         """Nothing."""
         yield from ()
 
+    def close(self) -> None:
+        """Nothing runs."""
+
 
 class SystemdJournal:
     """`journalctl -f` of a unit."""
 
     def __init__(self, unit: str) -> None:
         self._command = ["journalctl", "--no-pager", "-o", "short-iso", "-n", str(_FIRST_LINES), "-f", "-u", unit]
+        self._running: subprocess.Popen[str] | None = None
 
     def source(self) -> str:
         """The command."""
@@ -48,7 +55,7 @@ class SystemdJournal:
     def follow(self) -> Iterator[list[str]]:
         """Its lines, one at a time."""
         try:
-            running = subprocess.Popen(  # noqa: S603  # a fixed command
+            self._running = running = subprocess.Popen(  # noqa: S603  # a fixed command
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
         except OSError as error:
@@ -57,6 +64,12 @@ class SystemdJournal:
         assert running.stdout is not None  # noqa: S101  # it is a pipe
         for line in running.stdout:
             yield [clean(line.rstrip("\n"))]
+
+    def close(self) -> None:
+        """End journalctl, which would go on until its next line."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
 
 
 class LogFile:
@@ -85,3 +98,6 @@ class LogFile:
             if lines:
                 yield lines[-_FIRST_LINES:]
             time.sleep(self._pause_seconds)
+
+    def close(self) -> None:
+        """The file is open only while it is read."""

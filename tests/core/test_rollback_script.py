@@ -206,7 +206,7 @@ def test_it_goes_back_from_a_new_binary_that_is_gone_or_torn(machine: Machine) -
 )
 def test_what_an_earlier_run_left_is_no_matter(machine: Machine, plant: Callable[[Path], object]) -> None:
     """It was cut off before its rename, with or without its marker."""
-    plant(machine.slots / ".current.rollback")
+    plant(machine.slots / ".current.rollback.tmp")
     (machine.records / "rolled-back").touch()
     ran = machine.run()
     assert ran.returncode == 0
