@@ -2,9 +2,8 @@
 
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 FORMATS = ("rich", "plain", "json", "junit", "prometheus")
 _BETWEEN_SECONDS = 1.0
 _WATCH_SECONDS = 2.0
+_SIGNAL_SECONDS = 0.05
+_ENDED_BY: dict[int, ExitStatus] = {
+    signal.SIGTERM: ExitStatus.TERMINATED,
+    signal.SIGHUP: ExitStatus.HANGUP,
+}
 
 
 def list_checks() -> ExitStatus:
@@ -69,7 +73,7 @@ def examine(
     terminal: bool,
 ) -> ExitStatus:
     """Run the checks once, or until nothing fails any more, and print the report."""
-    with _stopping() as stop:
+    with _stopping(signal.SIGINT) as stop:
         report = _until(config_path, checks, timeout_seconds, wait_seconds, stop, terminal=terminal)
     draw(report, form=form, strict=strict, verbose=verbose, color=color)
     if not report.complete:
@@ -82,20 +86,26 @@ def examine(
 def watch(
     config_path: str, checks: Sequence[Check], *, timeout_seconds: float, verbose: bool, color: bool
 ) -> ExitStatus:
-    """A live view until Ctrl-C, which ends it well."""
+    """A live view until Ctrl-C, which ends it well. However it is ended, the terminal gets its cursor back."""
     from rich.live import Live
 
     from bcd.doctor.report.rich_report import rich_report
 
-    with _stopping() as stop, Live(console=_console(color=color), auto_refresh=False, screen=False) as live:
-        while not stop.is_set():
-            report = run_checks(
-                checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, stop=stop
-            )
-            if report.complete:
-                live.update(rich_report(report, verbose=verbose), refresh=True)
-            stop.wait(_WATCH_SECONDS)
-    return ExitStatus.OK
+    with _stopping(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as stop:
+        try:
+            with Live(console=_console(color=color), auto_refresh=False, screen=False) as live:
+                while not stop.is_set():
+                    report = run_checks(
+                        checks, _probes(config_path, timeout_seconds), timeout_seconds=timeout_seconds, stop=stop
+                    )
+                    if report.complete:
+                        live.update(rich_report(report, verbose=verbose), refresh=True)
+                    stop.wait(_WATCH_SECONDS)
+        except OSError:
+            # After SIGHUP there is no terminal to give anything back to.
+            if stop.by != signal.SIGHUP:
+                raise
+    return _ENDED_BY.get(stop.by, ExitStatus.OK)
 
 
 def draw(report: Report, *, form: str, strict: bool, verbose: bool, color: bool) -> None:
@@ -112,7 +122,11 @@ def draw(report: Report, *, form: str, strict: bool, verbose: bool, color: bool)
         case _:
             from bcd.doctor.report.rich_report import rich_report
 
-            _console(color=color).print(rich_report(report, verbose=verbose))
+            # Not printed by rich, which ends the process with 1 when nobody reads on.
+            console = _console(color=color)
+            with console.capture() as drawn:
+                console.print(rich_report(report, verbose=verbose))
+            print_lines([line if color else line.rstrip() for line in drawn.get().splitlines()])
 
 
 def exit_status(report: Report, *, strict: bool) -> ExitStatus:
@@ -129,7 +143,7 @@ def _until(
     checks: Sequence[Check],
     timeout_seconds: float,
     wait_seconds: float | None,
-    stop: threading.Event,
+    stop: "_Stop",
     *,
     terminal: bool,
 ) -> Report:
@@ -152,7 +166,9 @@ def _until(
             return report
         # A failure that may pass alarms nobody meanwhile (field report C09): one quiet line on a terminal, else nothing.
         progress.waiting(wait_seconds - waited)
-        stop.wait(_BETWEEN_SECONDS)
+        if stop.wait(min(_BETWEEN_SECONDS, wait_seconds - waited)):
+            progress.clear()
+            return replace(report, complete=False)
 
 
 def _is_well(report: Report) -> bool:
@@ -179,16 +195,38 @@ def _console(*, color: bool) -> "Console":
     )
 
 
+class _Stop:
+    """Set by a signal. No threading.Event: its lock may be held by the very line that the signal interrupts."""
+
+    by: int = 0
+    """Which; 0 where none came."""
+
+    def is_set(self) -> bool:
+        """Whether one came."""
+        return self.by != 0
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until one comes, and say whether one did."""
+        until = time.monotonic() + seconds
+        while not self.is_set() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(_SIGNAL_SECONDS, left))
+        return self.is_set()
+
+
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Let Ctrl-C cut the run short, so that what was found is still reported."""
-    stop = threading.Event()
-    before: Callable[[int, FrameType | None], object] | int | None = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+def _stopping(*signals: signal.Signals) -> Iterator[_Stop]:
+    """Let signals cut the run short, so that what was found is still reported."""
+    stop = _Stop()
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        stop.by = number
+
+    before = {number: signal.signal(number, end) for number in signals}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Progress:

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from bcd.core.errors import BcdError
 from bcd.core.text import clean
@@ -23,13 +24,20 @@ Told = Callable[[Check, Sequence[Finding]], None]
 _LOOK_SECONDS = 0.005
 
 
+class Stop(Protocol):
+    """What cuts a run short, a `threading.Event` say."""
+
+    def is_set(self) -> bool:
+        """Whether to stop now."""
+
+
 def run_checks(
     checks: Sequence[Check],
     probes: Probes,
     *,
     timeout_seconds: float,
     told: Told = lambda _check, _findings: None,
-    stop: threading.Event | None = None,
+    stop: Stop | None = None,
 ) -> Report:
     """Run the checks and collect what they find.
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from bcd.core.errors import HostError
 from bcd.node.background import in_thread
 
 
@@ -47,9 +48,23 @@ async def test_what_the_work_raises_comes_back(failure: BaseException) -> None:
     assert caught.value is failure
 
 
+async def test_a_thread_that_cannot_be_had_is_an_error_that_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on threads (`TasksMax=`) ends nothing; it is tried again like a full disk."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(HostError) as caught:
+        await in_thread(lambda: None)
+    assert caught.value.code == "io-error"
+
+
 async def test_a_waiter_that_is_cancelled_does_not_wait_for_the_work() -> None:
     """The work's late end, good or bad, reaches nobody and breaks nothing."""
     release, ended = threading.Event(), threading.Event()
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
 
     def work() -> None:
         release.wait(10)
@@ -67,6 +82,7 @@ async def test_a_waiter_that_is_cancelled_does_not_wait_for_the_work() -> None:
     release.set()
     assert await in_thread(lambda: ended.wait(10))
     await asyncio.sleep(0.01)
+    assert complaints == []
 
 
 def test_work_that_outlives_the_loop_ends_quietly() -> None:

@@ -225,7 +225,7 @@ async def test_a_fault_of_bcd_itself_over_one_target_ends_nothing(
 
 async def test_the_same_section_again_does_not_cut_a_pause_short(world: World) -> None:
     """A gateway that reconnects every second is no reason to try every second, nor to answer with an old refusal."""
-    world.manager.refuse(EXPIRED)
+    world.manager.refuse(Refusal("below-floor", "sequence 3 is below 5"))
     async with world.at_work():
         await world.updater.set_section(1, A)
         await world.until(lambda: world.told.all)

@@ -216,6 +216,20 @@ async def test_the_same_command_twice_runs_once(world: World) -> None:
     assert world.manager.prepared == [A]
 
 
+async def test_a_waiting_command_that_is_delivered_again_waits_on(world: World) -> None:
+    """A gateway that reconnects every second is no reason to try every second."""
+    world.manager.answer = fetching
+    world.fetcher.work = raising(DownloadFailed("busy", retry_after=30.0))  # type: ignore[assignment]
+    async with world.at_work():
+        world.updater.add_command("c1", A)
+        await world.until(lambda: len(world.told.all) == 2)
+        for _ in range(10):
+            world.updater.add_command("c1", A)
+        await asyncio.sleep(0.05)
+    assert len(world.told.all) == 2
+    assert len(world.fetcher.wanted) == 1
+
+
 async def test_a_refused_command_ends_and_is_not_looked_at_again(world: World) -> None:
     """A command is answered once; only the section is the desired state, worth another look when the node changes."""
     world.manager.refuse(EXPIRED)

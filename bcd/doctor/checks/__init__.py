@@ -5,6 +5,7 @@ from bcd.doctor.checks.configuration import CONFIGURATION_CHECKS
 from bcd.doctor.checks.gateway import GATEWAY_CHECKS
 from bcd.doctor.checks.helper import HELPER_CHECKS
 from bcd.doctor.checks.host import HOST_CHECKS
+from bcd.doctor.checks.proxies import PROXY_CHECKS
 from bcd.doctor.checks.service import SERVICE_CHECKS
 from bcd.doctor.checks.slot_places import PLACE_CHECKS
 from bcd.doctor.checks.slots import SLOT_CHECKS
@@ -17,6 +18,7 @@ CHECKS: tuple[Check, ...] = (
     *UPDATE_CHECKS.checks,
     *SERVICE_CHECKS.checks,
     *GATEWAY_CHECKS.checks,
+    *PROXY_CHECKS.checks,
     *HELPER_CHECKS.checks,
     *HOST_CHECKS.checks,
 )

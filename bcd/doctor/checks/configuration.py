@@ -26,7 +26,7 @@ def parses(see: Probes) -> Result:
     try:
         config = see.load_config()
     except UsageError as error:
-        hint = f"{error.hint}; then {see.command('update')}" if error.hint else see.command("update")
+        hint = f"{error.hint} Whether it reads: {see.command('update')}".strip()
         return fail(f"the agent does not start on this configuration: {error.message}", _seen(path), hint=hint)
     except NotPermitted as error:
         return unknown(f"could not be told: {error.message}", _seen(path), hint=see.command("doctor", root=True))

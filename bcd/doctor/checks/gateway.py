@@ -1,27 +1,22 @@
 """Gateway and downloads: how far a session comes, whom the node trusts, and through what it goes."""
 
 import os
+import shlex
 import ssl
 
 from bcd.core.text import clean
-from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.probes import Probes
-from bcd.doctor.session import STAGES
+from bcd.doctor.check import Registry, Result, fail, ok, skipped, unknown, warn
+from bcd.doctor.checks.proxies import agent_environ, goes_through_proxy, named_proxies
+from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes
+from bcd.doctor.redaction import redact_text
+from bcd.doctor.session import STAGES, SessionProbe
 
 GATEWAY_CHECKS = Registry("gateway")
 
 _DAY_SECONDS = 24 * 3600
 _CERTIFICATE_DAYS = 14
 _CLOCK_SECONDS = 60
-_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _NOT_CONFIGURED = "no gateway is configured ([node] gateway)"
-_HINTS = {
-    "name": "check the name in [node] gateway, and this machine's resolver: resolvectl query {host}",
-    "tcp": "check the route and the firewall on the way to {host} port {port}",
-    "tls": "check the gateway's certificate, [node] ca_file, and this machine's clock: "
-    "openssl s_client -connect {host}:{port}",
-    "websocket": "check the path in [node] gateway, and what answers there",
-}
 
 
 @GATEWAY_CHECKS.check(
@@ -32,26 +27,54 @@ _HINTS = {
 def configured(see: Probes) -> Result:
     """A gateway, by wss."""
     node = see.config.node
+    # It may carry a password, or a token in its query.
+    shown = clean(redact_text(node.gateway or ""), 200)
     if node.gateway is None:
         return warn(
             "no gateway is configured, so nothing asks this node to update and nothing would welcome a new release",
             f"{see.config_path}: [node] gateway is not set",
-            hint="set [node] gateway to wss://…",
+            hint=f"in {see.config_path}, set [node] gateway to wss://HOST/v1/node, then restart the agent",
         )
     insecure = not node.gateway.startswith("wss://")
     if insecure and not (node.dev_insecure_h2c or see.build.fakehw):
         return fail(
             "the gateway is not wss://, so the agent does not start",
-            f"[node] gateway = {clean(node.gateway, 200)}",
-            hint="use wss://",
+            f"{see.config_path}: [node] gateway = {shown}",
+            hint=f"in {see.config_path}, let [node] gateway begin with wss://",
         )
     if insecure:
         return warn(
             "the gateway is spoken to in clear text: whoever is on the way may welcome, and so confirm, a release",
-            f"[node] gateway = {clean(node.gateway, 200)}",
+            f"{see.config_path}: [node] gateway = {shown}",
             hint="use wss:// on every machine that is not for development",
         )
-    return ok(f"the gateway is {clean(node.gateway, 200)}")
+    return ok(f"the gateway is {shown}")
+
+
+def _session(see: Probes) -> SessionProbe:
+    """The one try that three checks speak of.
+
+    Raises:
+        CannotTell: this user may not read what the session is opened with, which says nothing about the gateway.
+    """
+    node = see.config.node
+    for key, path in (("ca_file", node.ca_file), ("cert_file", node.cert_file), ("key_file", node.key_file)):
+        if path is not None:
+            _require_readable(see, f"[node] {key}", path)
+    see.doing("opening a session with the gateway")
+    return see.session
+
+
+def _require_readable(see: Probes, key: str, path: str) -> None:
+    try:
+        os.stat(path)
+        permitted = os.access(path, os.R_OK, effective_ids=True)
+    except PermissionError:
+        permitted = False
+    except OSError:
+        return  # missing, say: whoever opens it tells
+    if not permitted:
+        raise CannotTell(f"this user may not read {key} {path}", see.command("doctor", root=True))
 
 
 @GATEWAY_CHECKS.check(
@@ -64,15 +87,46 @@ def reachable(see: Probes) -> Result:
     """Name, TCP, TLS, WebSocket; the welcome is not awaited."""
     if see.config.node.gateway is None:
         return skipped(_NOT_CONFIGURED)
-    see.doing("opening a session with the gateway")
-    probe = see.session
+    probe = _session(see)
     evidence = [f"{stage}: {'reached' if stage in probe.reached else 'not reached'}" for stage in STAGES]
     if probe.addresses:
         evidence.insert(1, f"addresses: {', '.join(probe.addresses)}")
     if probe.failed is not None:
-        hint = _HINTS[probe.failed].format(host=probe.host, port=probe.port)
-        return fail(f"the gateway can't be reached: {probe.failed}: {probe.error}", *evidence, hint=hint)
+        agents = agent_environ(see)
+        environ = see.environ if agents is None else agents
+        if probe.failed in ("name", "tcp") and goes_through_proxy(environ, probe):
+            return _behind_proxy(see, probe, [*evidence, *named_proxies(environ)])
+        return fail(f"the gateway can't be reached: {probe.failed}: {probe.error}", *evidence, hint=_hint(see, probe))
     return ok(f"the gateway answers at {probe.host} port {probe.port} in {probe.seconds * 1000:.0f} ms", *evidence)
+
+
+def _behind_proxy(see: Probes, probe: SessionProbe, evidence: list[str]) -> Result:
+    # The agent goes through the proxy and this look did not: that it failed says nothing about the agent.
+    session = see.live.get("session") if see.live is not None else None
+    if isinstance(session, dict) and session.get("state") == "welcomed":
+        return ok("the agent has a session with the gateway, through its proxy", *evidence)
+    return unknown(
+        f"could not be told: the direct way ends at {probe.failed} ({probe.error}), and the agent goes through a proxy",
+        *evidence,
+        hint=f"journalctl -u {NODE_UNIT} -e; the proxy has to let CONNECT {probe.host}:{probe.port} through",
+    )
+
+
+def _hint(see: Probes, probe: SessionProbe) -> str:
+    host, config = shlex.quote(probe.host), see.config_path
+    bracketed = f"[{probe.host}]" if ":" in probe.host else probe.host
+    address = shlex.quote(f"{bracketed}:{probe.port}")
+    match probe.failed:
+        case "name":
+            return f"getent hosts {host}; then the name in [node] gateway ({config}), and this machine's resolver"
+        case "tcp":
+            return f"nc -vz {host} {probe.port}; then the route and the firewalls on the way"
+        case "tls":
+            return (
+                f"openssl s_client -connect {address} </dev/null; then the gateway's certificate, [node] ca_file "
+                f"({config}), and this machine's clock (gateway.clock)"
+            )
+    return f"look at what answers at {address}, and at the path in [node] gateway ({config})"
 
 
 @GATEWAY_CHECKS.check(
@@ -85,16 +139,25 @@ def certificate(see: Probes) -> Result:
     """Days left of the gateway's certificate."""
     if see.config.node.gateway is None:
         return skipped(_NOT_CONFIGURED)
-    until = see.session.certificate_until
+    probe = _session(see)
+    until = probe.certificate_until
     if until is None:
         return skipped("no certificate was seen: the session did not come to that")
     days = (until - see.clock.wall()) / _DAY_SECONDS
-    evidence = f"{see.session.host}: certificate good for {days:.1f} more days"
+    evidence = f"{probe.host} port {probe.port}: certificate good for {days:.1f} more days"
     if days < _CERTIFICATE_DAYS:
         return warn(
-            f"the gateway's certificate runs out in {max(0, int(days))} days", evidence, hint="renew it at the gateway"
+            f"the gateway's certificate runs out {_in_days(days)}",
+            evidence,
+            hint="renew it at the gateway, before the whole fleet loses it at once",
         )
     return ok(f"the gateway's certificate is good for {int(days)} days", evidence)
+
+
+def _in_days(days: float) -> str:
+    if days < 1:
+        return "within a day"
+    return f"in {int(days)} day{'' if int(days) == 1 else 's'}"
 
 
 @GATEWAY_CHECKS.check(
@@ -107,7 +170,7 @@ def clock(see: Probes) -> Result:
     """The wall clock against the gateway's Date header."""
     if see.config.node.gateway is None:
         return skipped(_NOT_CONFIGURED)
-    probe = see.session
+    probe = _session(see)
     if probe.server_time is None:
         return skipped("the gateway said no time")
     apart = probe.asked_at - probe.server_time
@@ -117,7 +180,7 @@ def clock(see: Probes) -> Result:
         return warn(
             f"this clock is {abs(apart):.0f} s {where} the gateway's",
             evidence,
-            hint="timedatectl status; mend the time source",
+            hint="timedatectl status; then mend the time source of whichever is wrong",
         )
     return ok(f"this clock is within {max(1, round(abs(apart)))} s of the gateway's", evidence)
 
@@ -133,47 +196,30 @@ def trust_store(see: Probes) -> Result:
     for key, path in (("[node] ca_file", config.node.ca_file), ("[update] ca_file", config.update.ca_file)):
         if path is None:
             continue
+        _require_readable(see, key, path)
+        see.doing(f"reading {path}")
         try:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.load_verify_locations(path)
-        except PermissionError:
-            return unknown(f"could not be told: this user may not read {key} {path}", hint="sudo bcd doctor")
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
         except OSError as error:
             return fail(
-                f"{key} can't be used: {clean(error.strerror or str(error))}", f"{key} = {path}", hint=f"correct {key}"
+                f"{key} can't be used: {clean(error.strerror or str(error))}",
+                f"{see.config_path}: {key} = {path}",
+                hint=f"put the authority's certificate (PEM) at {path}, or correct {key} in {see.config_path}",
             )
-    paths = ssl.get_default_verify_paths()
-    stores = [path for path in (paths.cafile, paths.capath, "/etc/ssl/certs/ca-certificates.crt") if path]
-    found = [path for path in stores if os.path.exists(path)]
+    stores = see.trust_stores()
+    found = [path for path in stores if _has_certificates(path)]
     if not found and config.update.ca_file is None:
         return warn(
             "this machine has no trust store, so downloads from public servers fail",
-            *(f"{path}: missing" for path in stores),
-            hint="install the package ca-certificates, or set [update] ca_file",
+            *(f"{path}: {'empty' if os.path.exists(path) else 'missing'}" for path in stores),
+            hint=f"install the package ca-certificates, or set [update] ca_file in {see.config_path}",
         )
     return ok("there are certificates to trust", *found)
 
 
-@GATEWAY_CHECKS.check(
-    "proxies",
-    "which proxies the environment names",
-    why="The service's environment is not your shell's: a proxy that only one of them knows explains most downloads that "
-    "work by hand and not from the agent.",
-)
-def proxies(see: Probes) -> Result:
-    """The variables' names and hosts, never their passwords."""
-    named = [
-        f"{name}={_without_password(see.environ[name])}"
-        for variable in _PROXY_VARIABLES
-        for name in (variable, variable.upper())
-        if see.environ.get(name)
-    ]
-    if not named:
-        return ok("no proxy is named in this environment")
-    return note("proxies are named in this environment; the service's own decides", *named)
-
-
-def _without_password(value: str) -> str:
-    scheme, found, rest = value.rpartition("://")
-    user, at, host = rest.rpartition("@")
-    return clean(f"{scheme}{found}{'***@' if at else ''}{host if user or at else rest}", 200)
+def _has_certificates(path: str) -> bool:
+    # openssl makes /etc/ssl/certs, which holds nothing before ca-certificates is installed.
+    try:
+        return bool(os.listdir(path)) if os.path.isdir(path) else os.path.getsize(path) > 0
+    except OSError:
+        return False

@@ -22,7 +22,10 @@ def helper_socket(see: Probes) -> Result:
     helper = see.config.helper
     if helper is None:
         return skipped("the node runs as root alone ([helper] is not configured)")
-    found = os.stat(helper.socket, follow_symlinks=False) if os.path.lexists(helper.socket) else None
+    try:
+        found = os.lstat(helper.socket)
+    except FileNotFoundError:
+        found = None
     if found is None or not stat.S_ISSOCK(found.st_mode):
         return fail(
             f"there is no socket at {helper.socket}, so this node can't update itself",

@@ -2,9 +2,8 @@
 
 import subprocess
 
-from bcd.core.build import this_platform
 from bcd.doctor.check import Registry, Result, note, ok, skipped, unknown, warn
-from bcd.doctor.probes import Probes
+from bcd.doctor.probes import Probes, why_it_did_not_run
 
 HOST_CHECKS = Registry("host")
 
@@ -27,15 +26,20 @@ def clock_synchronised(see: Probes) -> Result:
     except FileNotFoundError:
         return skipped("timedatectl is not installed")
     except (OSError, subprocess.TimeoutExpired) as error:
-        return unknown(f"could not be told: timedatectl did not answer: {error}")
+        return unknown(f"could not be told: timedatectl did not answer: {why_it_did_not_run(error)}")
     answer = ran.stdout.strip()
     if answer == "yes":
         return ok("the clock is synchronised", "NTPSynchronized=yes")
     if answer == "no":
         return warn(
-            "the clock is not synchronised", "NTPSynchronized=no", hint="timedatectl set-ntp true, or install chrony"
+            "the clock is not synchronised", "NTPSynchronized=no", hint="timedatectl set-ntp true; or install chrony"
         )
-    return unknown(f"could not be told: timedatectl ended with {ran.status}", ran.stderr.strip())
+    said = next(iter((ran.stderr.strip() or answer).splitlines()), "nothing")
+    return unknown(
+        f"could not be told: timedatectl ended with {ran.status}",
+        f"it said: {said}",
+        hint="timedatectl timesync-status",
+    )
 
 
 @HOST_CHECKS.check(
@@ -50,7 +54,11 @@ def memory(see: Probes) -> Result:
     available = see.available_memory()
     evidence = f"{available // _MIB} MiB available"
     if available < _LEAST_MEMORY_BYTES:
-        return warn("less than 128 MiB of memory are available", evidence, hint="ps aux --sort=-rss | head")
+        return warn(
+            f"only {available // _MIB} MiB of memory are available, and an update wants {_LEAST_MEMORY_BYTES // _MIB}",
+            evidence,
+            hint="ps aux --sort=-rss | head",
+        )
     return ok(f"{available // _MIB} MiB of memory are available", evidence)
 
 
@@ -61,10 +69,6 @@ def memory(see: Probes) -> Result:
 )
 def platform(see: Probes) -> Result:
     """What this machine is, as manifests name it."""
-    del see
-    name = this_platform()
-    return (
-        ok(f"this is {name}")
-        if name in _SUPPORTED
-        else note(f"this is {name}: make sure that releases have a file for it")
-    )
+    if see.platform in _SUPPORTED:
+        return ok(f"this is {see.platform}")
+    return note(f"this is {see.platform}: make sure that releases have a file for it")

@@ -1,11 +1,14 @@
 """Service: whether systemd starts the node, starts the right program, and brings the old one back in a crash loop."""
 
+import os
+import shlex
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from bcd.core.links import CURRENT
+from bcd.core.config import DEFAULT_PATH
 from bcd.core.units import ROLLBACK_UNIT, rollback_units
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, warn
+from bcd.doctor.checks.slot_words import in_use, is_regular, what_is
 from bcd.doctor.probes import NODE_UNIT, Probes
 
 SERVICE_CHECKS = Registry("service")
@@ -13,15 +16,15 @@ SERVICE_CHECKS = Registry("service")
 _BURST = 5
 _INTERVAL_MICROSECONDS = 600 * 1_000_000
 _NO_SYSTEMD = "this machine has no systemd"
+_NO_UNITS_YET = "no update has run here yet; the first one writes the crash-loop units"
 
 
 def _absent(see: Probes) -> str | None:
     """Why there is no unit to look at; None where there is one."""
     if not see.has_systemd:
         return _NO_SYSTEMD
-    if see.unit().get("LoadState") != "loaded":
-        return f"there is no {NODE_UNIT} (LoadState={see.unit().get('LoadState', 'unknown')})"
-    return None
+    state = see.unit().get("LoadState", "unknown")
+    return None if state == "loaded" else f"there is no {NODE_UNIT} (LoadState={state})"
 
 
 @SERVICE_CHECKS.check(
@@ -38,7 +41,7 @@ def manager(see: Probes) -> Result:
         )
     why = _absent(see)
     if why is not None:
-        return note(f"systemd runs here and does not start bcd: {why}")
+        return note(f"systemd runs here and does not start bcd: {why}, so nothing ends a crash loop")
     return ok(f"systemd starts the node as {NODE_UNIT}", f"FragmentPath={see.unit().get('FragmentPath', '')}")
 
 
@@ -54,13 +57,25 @@ def exec_start(see: Probes) -> Result:
         return skipped(why)
     started = see.unit().get("ExecStart", "")
     program = started.partition("path=")[2].partition(" ;")[0].strip()
-    if program != see.layout.entrypoint:
+    if not program or _place(program) != _place(see.layout.entrypoint):
         return fail(
             f"{NODE_UNIT} starts {program or 'nothing'}, and updates switch {see.layout.entrypoint}: they are refused",
             f"ExecStart={started}",
-            hint=f"systemctl edit --full {NODE_UNIT}: ExecStart={see.layout.entrypoint} node",
+            hint=f"systemctl edit {NODE_UNIT}, under [Service] an empty ExecStart= and then "
+            f"ExecStart={_node_command(see)}; then systemctl restart {NODE_UNIT}",
         )
-    return ok(f"{NODE_UNIT} starts {program}")
+    return ok(f"{NODE_UNIT} starts {program}", f"ExecStart={started}")
+
+
+def _place(path: str) -> tuple[str, str]:
+    # A directory may have two names (/bin and /usr/bin); the last component must be this very link.
+    directory, name = os.path.split(path)
+    return os.path.realpath(directory), name
+
+
+def _node_command(see: Probes) -> str:
+    config = () if see.config_path == DEFAULT_PATH else ("--config", see.config_path)
+    return shlex.join([see.layout.entrypoint, "node", *config])
 
 
 @SERVICE_CHECKS.check(
@@ -76,14 +91,16 @@ def active(see: Probes) -> Result:
     unit = see.unit()
     state, sub, result = (unit.get(key, "unknown") for key in ("ActiveState", "SubState", "Result"))
     evidence = f"ActiveState={state} SubState={sub} Result={result}"
-    if state == "active":
-        return ok(f"{NODE_UNIT} is active", evidence)
+    if state in ("active", "reloading"):
+        return ok(f"{NODE_UNIT} is {state}", evidence)
     if state == "failed":
         return fail(
             f"{NODE_UNIT} failed ({result})",
             evidence,
             hint=f"journalctl -u {NODE_UNIT} -e; then systemctl reset-failed {NODE_UNIT} && systemctl start {NODE_UNIT}",
         )
+    if state in ("activating", "deactivating"):
+        return warn(f"{NODE_UNIT} is {state} ({sub}, {result})", evidence, hint=f"journalctl -u {NODE_UNIT} -e")
     return warn(f"{NODE_UNIT} is {state} ({sub})", evidence, hint=f"systemctl start {NODE_UNIT}")
 
 
@@ -99,8 +116,9 @@ def restarts(see: Probes) -> Result:
         return skipped(why)
     count = see.unit().get("NRestarts", "0")
     if count not in ("", "0"):
+        times = "once" if count == "1" else f"{count} times"
         return warn(
-            f"systemd restarted {NODE_UNIT} {count} times after failures",
+            f"systemd restarted {NODE_UNIT} {times} by itself since it was last started by hand",
             f"NRestarts={count}",
             hint=f"journalctl -u {NODE_UNIT} -p warning -e",
         )
@@ -115,7 +133,7 @@ def restarts(see: Probes) -> Result:
 )
 def start_limit(see: Probes) -> Result:
     """StartLimitBurst and StartLimitIntervalSec as the rules say."""
-    why = _absent(see)
+    why = _unwritten(see)
     if why is not None:
         return skipped(why)
     unit = see.unit()
@@ -126,8 +144,15 @@ def start_limit(see: Probes) -> Result:
     return warn(
         "the start limit is not five in 600 s, so a crash loop is told later or earlier than the rules say",
         evidence,
-        hint=f"systemctl edit {NODE_UNIT}: [Unit] StartLimitIntervalSec=600 and StartLimitBurst=5",
+        hint=f"systemctl edit {NODE_UNIT}, under [Unit] StartLimitIntervalSec=600 and StartLimitBurst=5; look for a drop-in "
+        f"that says otherwise: systemctl cat {NODE_UNIT}",
     )
+
+
+def _unwritten(see: Probes) -> str | None:
+    """As `_absent`, and also where our units are still to be written: by the first update."""
+    why = _absent(see)
+    return why if why is not None or in_use(see) else _NO_UNITS_YET
 
 
 @SERVICE_CHECKS.check(
@@ -137,7 +162,7 @@ def start_limit(see: Probes) -> Result:
 )
 def crash_loop_rollback(see: Probes) -> Result:
     """OnFailure wired, and the rollback unit there and able to do its work."""
-    why = _absent(see)
+    why = _unwritten(see)
     if why is not None:
         return skipped(why)
     on_failure = see.unit().get("OnFailure", "").split()
@@ -145,19 +170,23 @@ def crash_loop_rollback(see: Probes) -> Result:
         return warn(
             f"{NODE_UNIT} does not start {ROLLBACK_UNIT} on failure: a crash-looping update is not rolled back",
             f"OnFailure={' '.join(on_failure)}",
-            hint=f"systemctl edit {NODE_UNIT}: [Unit] OnFailure={ROLLBACK_UNIT}",
+            hint=f"systemctl daemon-reload; where that does not help: systemctl edit {NODE_UNIT}, under [Unit] "
+            f"OnFailure={ROLLBACK_UNIT}",
         )
     rollback = see.unit(ROLLBACK_UNIT)
     if rollback.get("LoadState") != "loaded":
         return fail(
             f"{NODE_UNIT} starts {ROLLBACK_UNIT} on failure, and there is no such unit",
             f"LoadState={rollback.get('LoadState', 'unknown')}",
-            hint="install bcd's units anew, then systemctl daemon-reload",
+            hint=f"systemctl daemon-reload; where that does not help, the next update writes it: {see.unit_directory}",
         )
     if rollback.get("NeedDaemonReload") == "yes" or see.unit().get("NeedDaemonReload") == "yes":
         return warn(
-            "a unit changed on disk after systemd read it",
-            f"NeedDaemonReload=yes; {CURRENT} is {see.status.current.target}",
+            "a unit changed on disk after systemd read it, so a crash loop may not be rolled back",
+            *(
+                f"{name}: NeedDaemonReload={see.unit(name).get('NeedDaemonReload')}"
+                for name in (NODE_UNIT, ROLLBACK_UNIT)
+            ),
             hint="systemctl daemon-reload",
         )
     return ok(f"a crash loop starts {ROLLBACK_UNIT}")
@@ -170,9 +199,9 @@ def crash_loop_rollback(see: Probes) -> Result:
 )
 def units(see: Probes) -> Iterator[Result]:
     """Drift of what lies on the disk from what this version writes."""
-    why = _absent(see)
-    if why is not None or not see.status.current.present:
-        yield skipped(why or "no update has run here yet; the first one writes the units")
+    why = _unwritten(see)
+    if why is not None:
+        yield skipped(why)
         return
     version = see.systemd_version
     files = rollback_units(see.layout, unit=NODE_UNIT, systemd_version=version, directory=see.unit_directory)
@@ -182,22 +211,22 @@ def units(see: Probes) -> Iterator[Result]:
         if found == file.text:
             continue
         drifted = True
-        what = "is missing" if found is None else "differs from what this version writes"
+        what = f"is {what_is(file.path)}" if found is None else "differs from what this version writes"
         yield warn(
             f"{file.path} {what}, so a crash loop may not be rolled back",
             _first_difference(found or "", file.text),
-            hint="the next update writes it; until then, look at it before a rollout",
+            hint="the next update writes it anew"
+            + ("" if found is None else f"; what is there now: cat {shlex.quote(file.path)}"),
         )
     if not drifted:
         yield ok("the rollback units are those that this version writes", *(file.path for file in files))
 
 
 def _text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except FileNotFoundError:
+    if not is_regular(path):
         return None
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def _first_difference(found: str, wanted: str) -> str:

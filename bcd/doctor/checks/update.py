@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
+from typing import Any
 
 from bcd.core.deadline import WELCOME_SECONDS
 from bcd.core.links import SLOTS
@@ -58,7 +59,7 @@ def _problem(see: Probes, problem: Problem) -> Result:
     )
 
 
-def _untold(see: Probes, path: str, reading: Reading[object]) -> Result | None:
+def _untold(see: Probes, path: str, reading: Reading[Any]) -> Result | None:
     """The finding of a check whose record can't be read; None where it can. Broken is not empty (field report 38)."""
     if reading.state == "unreadable":
         return unknown(f"could not be told: {path}: {reading.why}", hint=see.command("doctor", root=True))
@@ -164,7 +165,8 @@ def floor(see: Probes) -> Iterator[Result]:
     status = see.status
     recorded = "nothing" if status.update.value is None else str(status.update.value.sequence)
     evidence = [
-        f"{status.layout.update_record}: {recorded}; [update] release_sequence: {status.config.update.release_sequence}; "
+        f"{status.layout.update_record}: {recorded}",
+        f"[update] release_sequence: {status.config.update.release_sequence}",
         f"built into this bcd: {status.build.sequence}",
         *(
             f"slot {slot}: {record.version}, sequence {record.sequence or 'unknown'}"

@@ -7,18 +7,20 @@ from bcd.doctor.report.words import MARKS, by_category, footer, problems, tally,
 def plain_lines(report: Report, *, verbose: bool) -> list[str]:
     """The report's lines: the verdict, the problems with their remedy, then the quiet rest folded."""
     lines = [verdict_line(report)]
-    for finding in problems(report):
-        lines += ["", *_whole(finding)]
+    for name, finding in problems(report):
+        lines += ["", *_whole(name, finding)]
     lines.append("")
     for category, findings in by_category(report):
         lines.append(f"{category:<14} {tally(findings)}")
-        shown = [f for f in findings if verbose or f.level is Level.NOTE]
-        lines += [f"  {MARKS[f.level]:<5} {f.id}: {f.message}" for f in shown]
+        for finding in findings:
+            if verbose or finding.level is Level.NOTE:
+                lines.append(f"  {MARKS[finding.level]:<5} {finding.id}: {finding.message}")
+                lines += [f"        saw: {line}" for line in finding.evidence if verbose]
     return [*lines, "", footer(report)]
 
 
-def _whole(finding: Finding) -> list[str]:
-    lines = [f"{MARKS[finding.level]}  {finding.id}: {finding.message}"]
+def _whole(name: str, finding: Finding) -> list[str]:
+    lines = [f"{MARKS[finding.level]}  {name}: {finding.message}"]
     lines += [f"      saw: {line}" for line in finding.evidence]
     if finding.hint:
         lines.append(f"      do:  {finding.hint}")

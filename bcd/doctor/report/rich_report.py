@@ -23,14 +23,14 @@ def rich_report(report: Report, *, verbose: bool) -> RenderableType:
     """The whole report as one renderable."""
     head = Text(verdict_line(report), style=STYLES[_VERDICT_LEVELS[report.verdict]])
     parts: list[RenderableType] = [head]
-    for finding in problems(report):
-        parts += [Text(), _whole(finding)]
+    for name, finding in problems(report):
+        parts += [Text(), _whole(name, finding)]
     parts += [Text(), _rest(report, verbose=verbose), Text(), Text(footer(report), style="dim")]
     return Group(*parts)
 
 
-def _whole(finding: Finding) -> RenderableType:
-    title = Text.assemble((f"{MARKS[finding.level]:<6}", STYLES[finding.level]), (finding.id, "bold"))
+def _whole(name: str, finding: Finding) -> RenderableType:
+    title = Text.assemble((f"{MARKS[finding.level]:<6}", STYLES[finding.level]), (name, "bold"))
     more = Table.grid(padding=(0, 1))
     more.add_column(style="dim", no_wrap=True, width=3)
     more.add_column(overflow="fold")
@@ -53,6 +53,8 @@ def _rest(report: Report, *, verbose: bool) -> RenderableType:
                 mark = Text(f"  {MARKS[finding.level]}", style=STYLES[finding.level])
                 name = finding.id.partition(".")[2]
                 table.add_row(mark, Text.assemble((f"{name}: ", "dim"), finding.message))
+                for line in finding.evidence if verbose else ():
+                    table.add_row(Text("   saw", style="dim"), Text(line, style="dim"))
     return table
 
 

@@ -49,9 +49,25 @@ def verdict_line(report: Report) -> str:
     return f"{heads[report.verdict]}{cut}: {tally(report.findings)}"
 
 
-def problems(report: Report) -> list[Finding]:
-    """What has to be shown whole: worst first, then in the order of the checks."""
-    return [finding for level in PROBLEMS for finding in report.findings if finding.level is level]
+def problems(report: Report) -> list[tuple[str, Finding]]:
+    """What has to be shown whole, each with its name: worst first, then in the order of the checks.
+
+    What could not be told for one and the same reason is one problem of many names: a configuration that does not read
+    must not be told thirty times.
+    """
+    shown: list[tuple[list[str], Finding]] = []
+    for level in PROBLEMS:
+        for finding in (f for f in report.findings if f.level is level):
+            same = next((s for s in shown if level is Level.UNKNOWN and _is_same(s[1], finding)), None)
+            if same is None:
+                shown.append(([finding.id], finding))
+            elif finding.id not in same[0]:
+                same[0].append(finding.id)
+    return [(", ".join(names), finding) for names, finding in shown]
+
+
+def _is_same(one: Finding, other: Finding) -> bool:
+    return (one.level, one.message, one.evidence, one.hint) == (other.level, other.message, other.evidence, other.hint)
 
 
 def by_category(report: Report) -> list[tuple[str, list[Finding]]]:
