@@ -8,8 +8,10 @@ import asyncio
 import json
 import logging
 import os
+import socket
 from contextlib import suppress
 
+from bcd.core.durable import remove_if_there
 from bcd.node.client import SOCKET_NAME
 
 FORMAT = 1
@@ -59,9 +61,19 @@ class LiveState:
             directory = os.open(data_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 address = f"/proc/self/fd/{directory}/.{SOCKET_NAME}.{os.getpid()}"
-                self._server = await asyncio.start_unix_server(self._show, address)
-                os.chmod(address, _MODE)
-                os.rename(address, path)
+                remove_if_there(address)
+                listener = socket.socket(socket.AF_UNIX)
+                try:
+                    listener.bind(address)
+                    os.chmod(address, _MODE)
+                    listener.listen()
+                    os.rename(address, path)
+                    # Handed over under its last name: from 3.13 on asyncio would look for the first one at the end, through
+                    # a descriptor that is something else by then, and complain.
+                    self._server = await asyncio.start_unix_server(self._show, sock=listener)
+                except OSError:
+                    listener.close()
+                    raise
             finally:
                 os.close(directory)
         except OSError as error:
