@@ -105,7 +105,8 @@ def _prepare(root: Path) -> None:
         unit.symlink_to("/dev/null")
     default = units / "default.target"
     default.unlink(missing_ok=True)
-    default.symlink_to("/lib/systemd/system/multi-user.target")
+    # No further: whatever else this system starts at boot (a database, say) is nobody's business here.
+    default.symlink_to("/lib/systemd/system/basic.target")
 
 
 def _leader(nspawn: int) -> int:
