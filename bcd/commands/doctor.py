@@ -1,5 +1,6 @@
 """`bcd doctor`: pick the checks, run them, draw the report, and say by the exit status how it went."""
 
+import json
 import signal
 import sys
 import time
@@ -10,7 +11,7 @@ from fnmatch import fnmatchcase
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bcd.commands.streams import print_lines
+from bcd.commands.streams import RED, paint, print_lines
 from bcd.core.errors import UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.text import clean
@@ -46,18 +47,21 @@ def select_checks(only: Sequence[str], skip: Sequence[str], *, offline: bool) ->
     """The checks to run.
 
     Raises:
-        UsageError: `unknown-check`, a glob matches none.
+        UsageError: `unknown-check`, a glob matches none, or all together leave none: nothing looked at is not well.
     """
     for glob in (*only, *skip):
         if not any(fnmatchcase(check.id, glob) for check in CHECKS):
             raise UsageError("unknown-check", f"no check is called {clean(glob, 80)!r}", "bcd doctor --list")
-    return tuple(
+    selected = tuple(
         check
         for check in CHECKS
         if (not only or any(fnmatchcase(check.id, glob) for glob in only))
         and not any(fnmatchcase(check.id, glob) for glob in skip)
         and not (offline and check.network)
     )
+    if not selected:
+        raise UsageError("unknown-check", "--only, --skip and --offline together leave no check", "bcd doctor --list")
+    return selected
 
 
 def examine(
@@ -106,6 +110,43 @@ def watch(
             if stop.by != signal.SIGHUP:
                 raise
     return _ENDED_BY.get(stop.by, ExitStatus.OK)
+
+
+def self_test(checks: Sequence[Check], *, form: str, color: bool) -> ExitStatus:
+    """Prove the checks, say how it went, and end with 1 where one is not proved.
+
+    Raises:
+        UsageError: `bad-usage`, in a format that only a report has.
+    """
+    from bcd.doctor.selftest.report import closing_lines, proof_lines, self_test_json
+    from bcd.doctor.selftest.run import Proof, prove
+
+    if form not in ("rich", "plain", "json"):
+        raise UsageError("bad-usage", f"--self-test has no format {form}", "bcd doctor --self-test --json")
+    started, complete = time.monotonic(), True
+    width = max(len(check.id) for check in checks)
+    proofs: list[Proof] = []
+    with _stopping(signal.SIGINT) as stop:
+        for proof in prove(checks):
+            proofs.append(proof)
+            # As each is proved: it takes seconds, and a reader that went away ends it.
+            reads = form == "json" or print_lines(
+                [
+                    paint(line, RED if proof.wrong else "", color=color and bool(proof.wrong))
+                    for line in proof_lines(proof, width)
+                ]
+            )
+            if stop.is_set() or not reads:
+                complete = len(proofs) == len(checks)
+                break
+    seconds = time.monotonic() - started
+    if form == "json":
+        print_lines([json.dumps(self_test_json(proofs, complete=complete, seconds=seconds), indent=2)])
+    else:
+        print_lines(["", *closing_lines(proofs, complete=complete, seconds=seconds)])
+    if stop.is_set():
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.PROBLEM if any(proof.wrong for proof in proofs) else ExitStatus.OK
 
 
 def draw(report: Report, *, form: str, strict: bool, verbose: bool, color: bool) -> None:

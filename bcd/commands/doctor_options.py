@@ -33,6 +33,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
 @click.option("--timeout", metavar="SPAN", default="5s", show_default=True, help="What each check may take.")
 @click.option("--wait", metavar="SPAN", help="Look again until nothing fails and nothing is pending, at most so long.")
 @click.option("--watch", is_flag=True, help="A live view until Ctrl-C.")
+@click.option("--self-test", is_flag=True, help="Prove every check on planted faults, in a temporary directory.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding.")
 @color_option
 @click.pass_context
@@ -49,6 +50,7 @@ def doctor(
     timeout: str,
     wait: str | None,
     watch: bool,  # noqa: FBT001
+    self_test: bool,  # noqa: FBT001
     verbose: bool,  # noqa: FBT001
     color: str,
 ) -> int:
@@ -62,11 +64,13 @@ def doctor(
     checks = work.select_checks(only, skip, offline=offline)
     colored, terminal = wants_color(color, sys.stdout), sys.stdout.isatty()
     timeout_seconds = parse_span(timeout)
+    chosen = "json" if as_json else form or ("rich" if terminal else "plain")
+    if self_test:
+        return work.self_test(checks, form=chosen, color=colored)
     if watch:
         if not terminal:
             raise UsageError("no-terminal", "--watch needs a terminal", "bcd doctor --json, or --wait SPAN")
         return work.watch(config_path, checks, timeout_seconds=timeout_seconds, verbose=verbose, color=colored)
-    chosen = "json" if as_json else form or ("rich" if terminal else "plain")
     return work.examine(
         config_path,
         checks,

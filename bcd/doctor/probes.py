@@ -219,7 +219,8 @@ class Probes:
         if ran.status != 0:
             said = next(iter(ran.stderr.strip().splitlines()), "no word why")
             raise CannotTell(f"systemctl show {name} ended with {ran.status}: {said}", f"systemctl status {name}")
-        pairs = (line.partition("=") for line in ran.stdout.splitlines())
+        # At newlines alone: a value that holds another line end must not pass for a property of its own.
+        pairs = (line.partition("=") for line in ran.stdout.split("\n"))
         return {key: value for key, _, value in pairs}
 
 

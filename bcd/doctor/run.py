@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from bcd.core.errors import BcdError
@@ -21,7 +22,7 @@ from bcd.doctor.probes import CannotTell, Probes
 
 Told = Callable[[Check, Sequence[Finding]], None]
 
-_LOOK_SECONDS = 0.005
+_LOOK_SECONDS = 0.02
 
 
 class Stop(Protocol):
@@ -52,18 +53,18 @@ def run_checks(
         stop: when set, the run is cut short: `complete` is False, and what has not ended is `unknown`.
     """
     started, clock = int(probes.clock.wall()), time.monotonic()
-    runs = [_CheckRun(check, probes).start() for check in checks]
-    running, ended = list(runs), dict[_CheckRun, list[Finding]]()
+    ready: SimpleQueue[_CheckRun] = SimpleQueue()
+    runs = [_CheckRun(check, probes, ready).start() for check in checks]
+    ended: dict[_CheckRun, list[Finding]] = {}
     complete = True
-    while running:
+    while len(ended) < len(runs):
         if stop is not None and stop.is_set():
             complete = False
             break
-        running[0].ended.wait(_LOOK_SECONDS)
-        for run in [run for run in running if run.ended.is_set() or run.is_overdue(timeout_seconds)]:
-            running.remove(run)
-            ended[run] = run.findings(timeout_seconds)
-            told(run.check, ended[run])
+        for run in [*_ended_now(ready), *(run for run in runs if run.is_overdue(timeout_seconds))]:
+            if run not in ended:
+                ended[run] = run.findings(timeout_seconds)
+                told(run.check, ended[run])
     return Report(
         findings=tuple(finding for run in runs for finding in ended.get(run) or run.findings(timeout_seconds)),
         complete=complete,
@@ -82,12 +83,24 @@ def looked_as(uid: int) -> str:
         return f"uid {uid}"
 
 
+def _ended_now(ready: "SimpleQueue[_CheckRun]") -> list["_CheckRun"]:
+    """Those that have ended; none after a moment, in which a timeout or a signal may have come."""
+    found = []
+    try:
+        found.append(ready.get(timeout=_LOOK_SECONDS))
+        while True:
+            found.append(ready.get_nowait())
+    except Empty:
+        return found
+
+
 class _CheckRun:
     """One check in its own thread: a daemon, so that one that hangs in the kernel does not keep doctor from ending."""
 
-    def __init__(self, check: Check, probes: Probes) -> None:
+    def __init__(self, check: Check, probes: Probes, ready: "SimpleQueue[_CheckRun]") -> None:
         self.check = check
-        self.ended = threading.Event()
+        self._ready = ready
+        self._has_ended = False
         self._probes = probes
         self._results: list[Result] = []
         self._thread = threading.Thread(target=self._run, name=check.id, daemon=True)
@@ -102,7 +115,7 @@ class _CheckRun:
         return time.monotonic() - self._started > timeout_seconds
 
     def findings(self, timeout_seconds: float) -> list[Finding]:
-        has_ended = self.ended.is_set()
+        has_ended = self._has_ended
         results = list(self._results)
         if not has_ended:
             results.append(self._unfinished(timeout_seconds))
@@ -126,7 +139,8 @@ class _CheckRun:
                 self._results.append(unknown("could not be told: the check itself broke: it found nothing to say"))
         except Exception as error:  # noqa: BLE001  # a check that breaks is a finding, never a traceback
             self._results.append(self._broken(error))
-        self.ended.set()
+        self._has_ended = True
+        self._ready.put(self)
 
     def _broken(self, error: Exception) -> Result:
         match error:

@@ -178,7 +178,8 @@ def crash_loop_rollback(see: Probes) -> Result:
         return fail(
             f"{NODE_UNIT} starts {ROLLBACK_UNIT} on failure, and there is no such unit",
             f"LoadState={rollback.get('LoadState', 'unknown')}",
-            hint=f"systemctl daemon-reload; where that does not help, the next update writes it: {see.unit_directory}",
+            hint=f"ls -l {shlex.quote(os.path.join(see.unit_directory, ROLLBACK_UNIT))}; systemctl daemon-reload; where it "
+            "is missing, the next update writes it",
         )
     if rollback.get("NeedDaemonReload") == "yes" or see.unit().get("NeedDaemonReload") == "yes":
         return warn(

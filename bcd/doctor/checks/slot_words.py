@@ -35,7 +35,7 @@ def relink(see: Probes, name: str, link: Link) -> str:
     away = "" if link.target is not None or not link.present else f"{shlex.join(['mv', path, f'{path}.aside'])} && "
     commands = [f"{away}{shlex.join(['ln', '-sfn', slot_file(slot), path])}" for slot in meant]
     if not commands:
-        return "nothing starts from it: the next update makes it anew" if name == PREVIOUS else _install(see)
+        return "nothing starts from it: the next update makes it anew" if name == PREVIOUS else install(see)
     which = f" (which of them ran: {see.command('update', 'history')})" if len(commands) > 1 else ""
     return f"{', or '.join(commands)}{which}{f'; then {restart(see)}' if name == CURRENT else ''}"
 
@@ -48,11 +48,12 @@ def mend(see: Probes, slot: Slot) -> str:
     record = see.status.record(other)
     if record is not None and is_whole(directory, other, record):
         back = shlex.join(["ln", "-sfn", slot_file(other), see.layout.current])
-        return f"{back} && {restart(see)}, which goes back to {record.version}; or {_install(see)}"
-    return _install(see)
+        return f"{back} && {restart(see)}, which goes back to {record.version}; or {install(see)}"
+    return install(see)
 
 
-def _install(see: Probes) -> str:
+def install(see: Probes) -> str:
+    """What to do where no slot is of use any more."""
     entrypoint = shlex.quote(see.layout.entrypoint)
     return f"install bcd at {entrypoint} anew (mv -f NEW {entrypoint}), then {restart(see)}"
 

@@ -17,7 +17,7 @@ from bcd.core.slotfile import hash_slot_file
 from bcd.core.space import mount_of
 from bcd.core.text import Foreign, raw
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.checks.slot_words import NOT_IN_USE, in_use, is_regular, mend, relink, restart, what_is
+from bcd.doctor.checks.slot_words import NOT_IN_USE, in_use, install, is_regular, mend, relink, restart, what_is
 from bcd.doctor.probes import Probes, Ran, why_it_did_not_run
 
 SLOT_CHECKS = Registry("slots")
@@ -37,7 +37,9 @@ def entrypoint_link(see: Probes) -> Result:
     except Refusal as refusal:
         if isinstance(refusal.__cause__, PermissionError):
             raise refusal.__cause__ from refusal
-        return fail(refusal.message, f"{layout.entrypoint}: {what_is(layout.entrypoint)}", hint=refusal.hint)
+        return fail(
+            refusal.message, f"{layout.entrypoint}: {what_is(layout.entrypoint)}", hint=_mend_entrypoint(see, refusal)
+        )
     if kind is EntrypointKind.LINKED:
         return ok(f"{layout.entrypoint} leads to {layout.current}")
     if in_use(see):
@@ -49,6 +51,19 @@ def entrypoint_link(see: Probes) -> Result:
             "file was installed on purpose, nothing: the next update adopts it",
         )
     return note(f"{layout.entrypoint} is a plain file; the first update adopts it")
+
+
+def _mend_entrypoint(see: Probes, refusal: Refusal) -> str:
+    layout = see.layout
+    current, entrypoint = shlex.quote(layout.current), shlex.quote(layout.entrypoint)
+    if os.path.isfile(layout.current) and see.status.current.slot is not None:
+        # Where a link is in the way, or nothing: what the slots hold is what is to start.
+        return f"ln -sfn {current} {entrypoint} && {restart(see)}"
+    if see.status.current.present:
+        return f"first what slots.links says, then ln -sfn {current} {entrypoint}"
+    if refusal.hint.startswith("chown"):
+        return f"chown root:root {entrypoint} && chmod 0755 {entrypoint}"
+    return install(see)
 
 
 @SLOT_CHECKS.check(

@@ -284,7 +284,7 @@ def _no_agent(see: Probes) -> Result:
 
 
 def _holder(see: Probes, inode: int) -> str | None:
-    with open(os.path.join(see.proc_directory, "locks"), encoding="ascii", errors="replace") as file:
+    with open(os.path.join(see.proc_directory, "locks"), encoding="utf-8", errors="replace") as file:
         for line in file:
             words = line.split()
             if words[1:2] == ["FLOCK"] and words[5].endswith(f":{inode}"):

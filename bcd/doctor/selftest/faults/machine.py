@@ -1,0 +1,151 @@
+"""The helper's socket, and the machine underneath: clock, memory, platform. And checks that break."""
+
+from bcd.doctor.finding import Level
+from bcd.doctor.probes import Ran
+from bcd.doctor.selftest.fault import Fault, Faults
+from bcd.doctor.selftest.root import Root
+
+
+def _helper(root: Root, mode: int | None) -> None:
+    root.use_helper()
+    if mode is None:
+        root.remove("helper.sock")
+    else:
+        root.listen("helper.sock", mode)
+
+
+def _helper_is_a_file(root: Root) -> None:
+    root.use_helper()
+    root.write("helper.sock", "")
+
+
+def _hidden_helper(root: Root) -> None:
+    root.use_helper()
+    (root.home / "run").mkdir()
+    (root.home / "helper.sock").rename(root.home / "run" / "helper.sock")
+    root.configure("helper", socket=f"{root.home}/run/helper.sock")
+    root.forbid("run")
+
+
+def _timedatectl(root: Root, said: Ran | Exception) -> None:
+    root.machine.said["timedatectl"] = said
+
+
+def _memory(root: Root, available: int) -> None:
+    root.machine.memory = lambda: available
+
+
+def _broken_memory(root: Root) -> None:
+    def broken() -> int:
+        raise RuntimeError("psutil: no /proc/meminfo")
+
+    root.machine.memory = broken
+
+
+def _platform(root: Root) -> None:
+    root.machine.platform = "linux-riscv64"
+
+
+MACHINE_FAULTS: Faults = (
+    Fault(
+        check="helper.socket",
+        name="the helper listens",
+        plant=Root.use_helper,
+        level=Level.OK,
+        says="is root's and its group's alone",
+        needs_root=True,
+    ),
+    Fault(
+        check="helper.socket",
+        name="no socket",
+        plant=lambda root: _helper(root, None),
+        level=Level.FAIL,
+        says="there is no socket at",
+    ),
+    Fault(
+        check="helper.socket",
+        name="a plain file in its place",
+        plant=_helper_is_a_file,
+        level=Level.FAIL,
+        says="there is no socket at",
+    ),
+    Fault(
+        check="helper.socket",
+        name="everybody may speak",
+        plant=lambda root: _helper(root, 0o666),
+        level=Level.FAIL,
+        says="may be reached by more than root and its group",
+    ),
+    Fault(
+        check="helper.socket",
+        name="this user may not look at it",
+        plant=_hidden_helper,
+        level=Level.UNKNOWN,
+        says="this user may not look at",
+        as_nobody=True,
+    ),
+    Fault(
+        check="host.clock-synchronised",
+        name="it is not",
+        plant=lambda root: _timedatectl(root, Ran(status=0, stdout="no\n", stderr="")),
+        level=Level.WARN,
+        says="the clock is not synchronised",
+    ),
+    Fault(
+        check="host.clock-synchronised",
+        name="timedatectl does not answer",
+        plant=lambda root: root.machine.time_out("timedatectl"),
+        level=Level.UNKNOWN,
+        says="no answer within 2 s",
+    ),
+    Fault(
+        check="host.clock-synchronised",
+        name="timedatectl can't be started",
+        plant=lambda root: _timedatectl(root, OSError(5, "Input/output error", "timedatectl")),
+        level=Level.UNKNOWN,
+        says="Input/output error",
+    ),
+    Fault(
+        check="host.clock-synchronised",
+        name="timedatectl says something else",
+        plant=lambda root: _timedatectl(root, Ran(status=1, stdout="", stderr="Failed to create bus connection")),
+        level=Level.UNKNOWN,
+        says="timedatectl ended with 1",
+    ),
+    Fault(
+        check="host.clock-synchronised",
+        name="timedatectl is not installed",
+        plant=lambda root: _timedatectl(root, FileNotFoundError(2, "No such file or directory", "timedatectl")),
+        level=Level.SKIPPED,
+        says="timedatectl is not installed",
+    ),
+    Fault(
+        check="host.memory",
+        name="hardly any is left",
+        plant=lambda root: _memory(root, 60 * 2**20),
+        level=Level.WARN,
+        says="only 60 MiB of memory are available",
+    ),
+    Fault(
+        check="host.memory",
+        name="the check itself breaks",
+        plant=_broken_memory,
+        level=Level.UNKNOWN,
+        says="the check itself broke: RuntimeError: psutil: no /proc/meminfo",
+    ),
+    Fault(
+        check="host.memory",
+        name="the kernel does not answer",
+        plant=lambda root: root.machine.hanging.add("memory"),
+        level=Level.UNKNOWN,
+        says="timed out after 1 s while asking for the free memory",
+        timeout_seconds=1.0,
+    ),
+    Fault(
+        check="host.platform",
+        name="one that few releases have a file for",
+        plant=_platform,
+        level=Level.NOTE,
+        says="this is linux-riscv64",
+    ),
+)
