@@ -32,7 +32,7 @@ from bcd.core.records import (
 from bcd.core.units import ROLLBACK_UNIT, rollback_units
 from bcd.doctor.probes import NODE_UNIT, Probes
 from bcd.doctor.selftest.certificate import CERTIFICATE
-from bcd.doctor.selftest.machine import AGENT_PID, BOOTED, NOW, UP, Machine
+from bcd.doctor.selftest.machine import AGENT_PID, NOW, Machine
 
 DAY = 24 * 3600
 _MEMORY = "/dev/shm"  # noqa: S108  # by mkdtemp, like any other temporary directory
@@ -206,9 +206,10 @@ class Root:
         confirmed = Confirmed(*NEW, NOW - 3 * DAY, "5a" * 16)
         self.write_update(UpdateRecord(15, confirmed, (Failed(version, 16, reason, NOW - DAY),)))
 
-    def swap(self, *, ago: float = 30, switched: bool = True, boot_id: str = BOOTED) -> None:
+    def swap(self, *, ago: float = 30, switched: bool = True, boot_id: str | None = None) -> None:
         """Begin an update to 1.4.2, so many seconds ago; not `switched` when `current` is back on the old slot."""
         version, sequence = NEXT
+        clock = self.machine.clock
         self.fill_slot("a", program(version), version, sequence)
         pending = PendingRecord(
             swap_id="6b" * 16,
@@ -219,10 +220,10 @@ class Root:
             sequence=sequence,
             command_id=None,
             launched=True,
-            swapped_at=int(NOW - ago),
-            deadline=int(NOW - ago) + 120,
-            boot_id=boot_id,
-            swapped_boottime=UP - ago,
+            swapped_at=int(clock.now - ago),
+            deadline=int(clock.now - ago) + 120,
+            boot_id=clock.boot if boot_id is None else boot_id,
+            swapped_boottime=clock.up - ago,
         )
         Path(self.layout.pending_record).write_bytes(dump_pending(pending))
         self.link("lib/previous", "bcd-b")
