@@ -4,6 +4,7 @@ from typing import Any, Literal, TypedDict
 
 from bcd.core.statusjson import StatusJson
 from bcd.doctor.report.machine import ReportJson
+from bcd.doctor.selftest.report import SelfTestJson
 
 
 class RefusalJson(TypedDict):
@@ -59,6 +60,7 @@ class VersionJson(TypedDict):
 
 SHAPES: dict[str, type] = {
     "doctor": ReportJson,
+    "doctor-self-test": SelfTestJson,
     "update": StatusJson,
     "update-check": AcceptanceJson,
     "update-clear-failed": ClearedJson,

@@ -26,7 +26,8 @@ def parses(see: Probes) -> Result:
     try:
         config = see.load_config()
     except UsageError as error:
-        hint = f"{error.hint} Whether it reads: {see.command('update')}".strip()
+        near = f" ({error.hint})" if error.hint.startswith("did you mean") else ""
+        hint = f"correct {shlex.quote(path)}{near}; whether it reads then: {see.command('update')}"
         return fail(f"the agent does not start on this configuration: {error.message}", _seen(path), hint=hint)
     except NotPermitted as error:
         return unknown(f"could not be told: {error.message}", _seen(path), hint=see.command("doctor", root=True))
