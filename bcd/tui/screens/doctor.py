@@ -12,18 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Static, Tree
 
 from bcd.doctor.finding import Finding, Level, Report
+from bcd.doctor.report.rich_report import STYLES
 from bcd.doctor.report.words import MARKS, by_category, tally, verdict_line
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
-
-_STYLES = {
-    Level.FAIL: "bold red",
-    Level.WARN: "bold yellow",
-    Level.UNKNOWN: "bold magenta",
-    Level.NOTE: "cyan",
-    Level.OK: "green",
-    Level.SKIPPED: "dim",
-}
 
 
 class DoctorScreen(ConsoleScreen):
@@ -97,7 +89,7 @@ class DoctorScreen(ConsoleScreen):
             loud = any(f.level in (Level.FAIL, Level.WARN, Level.UNKNOWN) for f in findings)
             branch = tree.root.add(Text(f"{category}: {tally(findings)}"), expand=loud)
             for finding in sorted(findings, key=lambda f: list(Level).index(f.level)):
-                mark = Text(f"{MARKS[finding.level]:<5}", style=_STYLES[finding.level])
+                mark = Text(f"{MARKS[finding.level]:<5}", style=STYLES[finding.level])
                 leaf = branch.add_leaf(mark.append(finding.id.partition(".")[2], style="default"), data=finding)
                 if before is not None and (finding.id, finding.message) == (before.id, before.message):
                     self.call_after_refresh(tree.move_cursor, leaf)
@@ -108,7 +100,7 @@ def _detail(finding: Finding | None) -> Text:
     if finding is None:
         return Text()
     text = Text()
-    text.append(f"{MARKS[finding.level]}  {finding.id}\n\n", style=_STYLES[finding.level])
+    text.append(f"{MARKS[finding.level]}  {finding.id}\n\n", style=STYLES[finding.level])
     text.append(f"{finding.message}\n")
     if finding.evidence:
         text.append("\nsaw\n", style="dim").append("".join(f"  {line}\n" for line in finding.evidence))
