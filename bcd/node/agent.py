@@ -15,16 +15,16 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
-from bcd.core.answers import Settled
+from bcd.core.answers import Settled, UpdateManager
 from bcd.core.build import Build, this_platform
 from bcd.core.config import Config
 from bcd.core.download import Fetcher
 from bcd.core.errors import BcdError, HostError, Refusal
-from bcd.core.manager import Manager
+from bcd.core.layout import layout_of
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.settle import Outcome
-from bcd.core.text import clean, raw
+from bcd.core.text import clean
 from bcd.core.versions import is_version
 from bcd.node.background import in_thread
 from bcd.node.frames import (
@@ -81,7 +81,7 @@ class Agent:
         role: str,
         config: Config,
         build: Build,
-        manager: Manager | None,
+        manager: UpdateManager | None,
         settled: Settled | None,
         fetcher: Fetcher,
     ) -> None:
@@ -102,7 +102,14 @@ class Agent:
         self._updater = (
             None
             if manager is None
-            else Updater(manager=manager, fetcher=fetcher, live=self._live, reporter=self, server_time=self._server_now)
+            else Updater(
+                manager=manager,
+                layout=layout_of(config),
+                fetcher=fetcher,
+                live=self._live,
+                reporter=self,
+                server_time=self._server_now,
+            )
         )
 
     async def run(self) -> Ending:
@@ -122,7 +129,7 @@ class Agent:
         finally:
             await self._close()
 
-    def _begin(self, manager: Manager, settled: Settled) -> None:
+    def _begin(self, manager: UpdateManager, settled: Settled) -> None:
         """Start what must know how this start was settled."""
         if _waits(settled):
             self._pending = settled.pending
@@ -137,7 +144,7 @@ class Agent:
             )
             self._start(self._watch_deadline(manager))
 
-    async def _settle_later(self, manager: Manager) -> None:
+    async def _settle_later(self, manager: UpdateManager) -> None:
         """Settle when the disk can be written, or the lock taken, again.
 
         Until then nothing is updated; without it, a pending release would run on with no deadline and no confirm, to be
@@ -181,7 +188,7 @@ class Agent:
         self._server_time = (welcome.server_time, time.monotonic())
         await self._catch_up(self._manager)
 
-    async def _catch_up(self, manager: Manager | None) -> None:
+    async def _catch_up(self, manager: UpdateManager | None) -> None:
         if self._pending is not None and manager is not None:
             await self._confirm(manager)
         self._resolve()
@@ -276,10 +283,10 @@ class Agent:
 
     # -- confirm and roll back ----------------------------------------------------------------------------------
 
-    async def _confirm(self, manager: Manager) -> None:
+    async def _confirm(self, manager: UpdateManager) -> None:
         try:
             confirmed = await in_thread(manager.confirm)
-            if confirmed is None and await in_thread(manager.went_back):
+            if confirmed is None and await in_thread(manager.look.went_back):
                 # A rollback was faster than the welcome. What runs here is not what is current, and has not succeeded.
                 self._end(Ending.RESTART)
                 return
@@ -298,25 +305,25 @@ class Agent:
         if self._updater is not None:
             self._updater.try_again()
 
-    async def _confirm_later(self, manager: Manager) -> None:
+    async def _confirm_later(self, manager: UpdateManager) -> None:
         while self._pending is not None:
             await asyncio.sleep(_CONFIRM_AGAIN_SECONDS)
             if self._pending is not None:
                 await self._confirm(manager)
         await self._catch_up(manager)
 
-    async def _watch_deadline(self, manager: Manager) -> None:
+    async def _watch_deadline(self, manager: UpdateManager) -> None:
         said = ""
         while self._pending is not None:
             try:
                 # Asked anew at each tick: the loop's clock stands still while the machine is suspended.
-                left = await in_thread(manager.time_left)
+                left = await in_thread(manager.look.time_left)
                 if left is None:
                     return
                 if left.seconds > 0:
                     await asyncio.sleep(min(left.seconds, _TICK_SECONDS))
                     continue
-                moved = await in_thread(lambda: manager.rollback(way="deadline") or manager.went_back())
+                moved = await in_thread(lambda: manager.rollback(way="deadline") or manager.look.went_back())
             except BcdError as error:
                 level = logging.DEBUG if error.message == said else logging.ERROR
                 _log.log(level, "the rollback did not happen: %s", error.message)
@@ -349,7 +356,7 @@ class Agent:
         if not unfinished:
             return
         try:
-            failed = {raw(entry.version): entry for entry in self._manager.store.update().failed}
+            failed = self._manager.look.failed()
         except BcdError as error:
             _log.warning("%s", error.message)
             return

@@ -231,7 +231,7 @@ class Scene:
         if last.outcome is Outcome.PENDING:
             assert node.runs() == target.version
             assert node.manager().confirm() is not None
-        failed = [entry.version for entry in node.manager().store.update().failed]
+        failed = list(node.manager().look.failed())
         if last.outcome is Outcome.INTERRUPTED:
             assert failed == []  # what failed is never told as what may be tried again
         assert read_pending(node.layout.pending_record).state == "absent"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bcd.core.answers import Way
 from bcd.core.build import Build
 from bcd.core.config import Config
 from bcd.core.errors import HostError, UsageError
@@ -164,7 +165,7 @@ def test_no_agent_runs_while_current_names_what_cannot_be_started(
     roll_back = Manager.rollback
     hellos: list[int] = []
 
-    def seen(manager: Manager, *, way: str, said: str | None = None) -> bool:
+    def seen(manager: Manager, *, way: Way, said: str | None = None) -> bool:
         hellos.append(len(station.page.sessions))
         return roll_back(manager, way=way, said=said)
 
