@@ -11,7 +11,7 @@ import rfc8785
 
 from bcd.core.build import PRODUCT
 from bcd.core.manifest import MANIFEST_TYPE, Artifact
-from bcd.release.keys import ReleaseKey
+from bcd.release.keys import PublicKey, ReleaseKey
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class ReleaseDraft:
     sequence: int
     issued_at: int
     expires_at: int
-    keys: tuple[ReleaseKey, ...]
+    keys: tuple[ReleaseKey | PublicKey, ...]
     """Every key that the manifest names, whether it signs this time or not; only their public halves are used."""
     artifacts: tuple[Artifact, ...]
     product: str = PRODUCT

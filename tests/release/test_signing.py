@@ -116,7 +116,7 @@ def test_nobody_signs_a_manifest_that_no_node_would_read(draft: ReleaseDraft, ke
 def test_a_key_survives_its_pem() -> None:
     """A key written and read again has the same pin and signs for it."""
     key = generate_key("release-1")
-    again = load_key("release-1", key.to_pem())
+    again = load_key("release-1", key.to_pem(b"correct horse"), b"correct horse")
     assert again.pin == key.pin
     assert again.spki == key.spki
 
