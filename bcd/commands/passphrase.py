@@ -1,11 +1,13 @@
 """Where a passphrase comes from: the terminal, unseen, or a file. Never an argument or the environment (ADR 0007)."""
 
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from bcd.commands.streams import say
 from bcd.commands.terminal import ask_secret
 from bcd.core.errors import NotPermitted, UsageError
 from bcd.core.text import clean
 from bcd.release.keyfile import read_passphrase, read_private_key, require_strong
-from bcd.release.keys import ReleaseKey, is_encrypted, load_key
+from bcd.release.keys import is_encrypted, load_private_key
 
 _INSTEAD = "--passphrase-file FILE, or /dev/fd/3 for an open descriptor"
 _TRIES = 3
@@ -28,7 +30,7 @@ def new_passphrase(kid: str, file: str | None) -> bytes:
     return passphrase
 
 
-def open_key(path: str, kid: str, file: str | None) -> ReleaseKey:
+def open_key(path: str, file: str | None) -> ec.EllipticCurvePrivateKey:
     """The private key in a file.
 
     Raises:
@@ -38,15 +40,15 @@ def open_key(path: str, kid: str, file: str | None) -> ReleaseKey:
     pem = read_private_key(path)
     if not is_encrypted(pem):
         say([f"bcd: {clean(path)} has no passphrase: whoever copies it can sign"])
-        return load_key(kid, pem)
+        return load_private_key(path, pem)
     if file is not None:
-        return load_key(kid, pem, read_passphrase(file))
+        return load_private_key(path, pem, read_passphrase(file))
     for left in reversed(range(_TRIES)):
         typed = ask_secret(f"passphrase for {path}: ", _INSTEAD)
         if not typed:
             break
         try:
-            return load_key(kid, pem, typed)
+            return load_private_key(path, pem, typed)
         except NotPermitted:
             if not left:
                 raise

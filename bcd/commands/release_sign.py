@@ -18,9 +18,10 @@ from bcd.core.manifest import Envelope
 from bcd.core.text import clean
 from bcd.core.trust import pin_of
 from bcd.release.artifact import artifact_of
-from bcd.release.keyfile import kid_of, read_public_key
+from bcd.release.keyfile import read_public_key
+from bcd.release.keys import ReleaseKey, spki_of
 from bcd.release.manifest import ReleaseDraft
-from bcd.release.manifestfile import change_manifest_file, create_manifest_file, read_manifest_file
+from bcd.release.manifestfile import change_manifest_file, create_manifest_file, read_manifest_file, require_no_manifest
 from bcd.release.signer import parse_command, sign_by_command
 from bcd.release.signing import (
     add_signature,
@@ -70,6 +71,8 @@ def sign_manifest(path: str, new: NewRelease | None, signer: Signer, *, yes: boo
             else "name your private key's file"
         )
         raise UsageError("bad-usage", "no KEY was given", hint)
+    if new is not None:
+        require_no_manifest(path)
     now = int(time.time())
     data = read_manifest_file(path) if new is None else _made(new, now).encode()
     read = read_envelope(data)
@@ -128,9 +131,10 @@ class _Signing:
                 timeout_seconds=self._signer.timeout_seconds,
             )
             return _Signed(self._public.spki, signature)
-        key = open_key(self._path, kid_of(self._path), self._signer.passphrase_file)
-        signer_in(data, read, key.spki)
-        return _Signed(key.spki, key.sign(signed_bytes(read.body)))
+        private = open_key(self._path, self._signer.passphrase_file)
+        spki = spki_of(private.public_key())
+        key = ReleaseKey(kid=signer_in(data, read, spki).kid, private=private)
+        return _Signed(spki, key.sign(signed_bytes(read.body)))
 
 
 def _added(data: bytes, read: Envelope, signed: _Signed) -> str:

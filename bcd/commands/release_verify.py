@@ -77,11 +77,11 @@ def judge_against(data: bytes, against: Against, asked: Asked) -> Acceptance:
     text = data.strip(b" \t\r\n").decode("utf-8", "surrogateescape")
     manifest = DaemonSection(version=_NO_VERSION, url=_NO_URL, sha256=_NO_DIGEST, signature=text).manifest
     stated = verify_manifest(manifest, against.pins, against.threshold).parsed
-    largest = _largest(stated, asked.platform)
+    file = _file(stated, asked)
     spec = {
         "version": _NO_VERSION if stated is None else stated.version,
         "url": asked.url or _NO_URL,
-        "sha256": asked.sha256 or (_NO_DIGEST if largest is None else largest.sha256),
+        "sha256": asked.sha256 or (_NO_DIGEST if file is None else file.sha256),
         "signature": text,
     }
     facts = NodeFacts(
@@ -90,7 +90,7 @@ def judge_against(data: bytes, against: Against, asked: Asked) -> Acceptance:
         failed={},
         floor=against.floor or 0,
         now=against.now,
-        platform=asked.platform or ("" if largest is None else largest.platform),
+        platform=asked.platform or ("" if file is None else file.platform),
         clear_text=False,
         entrypoint=None,
     )
@@ -149,10 +149,12 @@ def _pins(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pins))
 
 
-def _largest(stated: Manifest | None, platform: str | None) -> Artifact | None:
-    """The file by which size is judged where none is named: if this one is small enough, so are the others."""
+def _file(stated: Manifest | None, asked: Asked) -> Artifact | None:
+    """The file that is judged: the one that --sha256 names, else the largest, as when it is small enough all are."""
     files = () if stated is None else stated.artifacts
-    return max((f for f in files if platform in (None, f.platform)), key=lambda f: f.size, default=None)
+    mine = [file for file in files if asked.platform in (None, file.platform)]
+    named = [file for file in mine if asked.sha256 is not None and file.sha256 == asked.sha256.lower()]
+    return max(named or mine, key=lambda file: file.size, default=None)
 
 
 def _skipped(against: Against, asked: Asked) -> dict[str, str]:

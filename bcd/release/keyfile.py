@@ -74,8 +74,12 @@ def read_private_key(path: str) -> bytes:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise UsageError("bad-key", f"{path} is no regular file", "name the key's own file")
+        pem = os.read(handle, _LIMIT_BYTES)
+        # First: whoever names another file by mistake must not be told to change its mode.
+        if b"PRIVATE KEY" not in pem:
+            raise UsageError("bad-key", f"{path} holds no private key in PEM", "name the .key file")
         _require_hidden(path, found)
-        return os.read(handle, _LIMIT_BYTES)
+        return pem
 
 
 def read_public_key(path: str) -> PublicKey:
@@ -129,9 +133,10 @@ def require_strong(passphrase: bytes) -> None:
 
 def _require_hidden(path: str, found: os.stat_result) -> None:
     if found.st_mode & _OTHERS:
-        mode = stat.S_IMODE(found.st_mode)
         raise UsageError(
-            "exposed-secret", f"{path} has mode {mode:04o}: others may use it", shlex.join(["chmod", "600", path])
+            "exposed-secret",
+            f"{path} has mode {stat.S_IMODE(found.st_mode):04o}: others may use it",
+            f"where nobody has: {shlex.join(['chmod', '600', path])}; else make a new one",
         )
     if found.st_uid not in (0, os.geteuid()):
         raise UsageError("exposed-secret", f"{path} is of another user, uid {found.st_uid}", "use a file of your own")

@@ -40,7 +40,7 @@ class PublicKey:
     @property
     def spki(self) -> bytes:
         """The DER SubjectPublicKeyInfo of the uncompressed point, 91 bytes."""
-        return self.public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        return spki_of(self.public)
 
     @property
     def pin(self) -> str:
@@ -129,8 +129,8 @@ def is_encrypted(pem: bytes) -> bool:
     return b"ENCRYPTED" in pem
 
 
-def load_key(kid: str, pem: bytes, passphrase: bytes | None = None) -> ReleaseKey:
-    """Read a private key from PEM; `passphrase` where `is_encrypted`.
+def load_private_key(named: str, pem: bytes, passphrase: bytes | None = None) -> ec.EllipticCurvePrivateKey:
+    """Read a private key from PEM; `passphrase` where `is_encrypted`. `named` is for messages: PEM holds no kid.
 
     Raises:
         UsageError: `bad-key`: the text is no such PEM, needs a passphrase, or holds a key of another kind.
@@ -143,15 +143,20 @@ def load_key(kid: str, pem: bytes, passphrase: bytes | None = None) -> ReleaseKe
         if passphrase is not None and is_encrypted(pem):
             raise NotPermitted(
                 "wrong-passphrase",
-                f"the key of {kid} does not open with this passphrase, or is damaged",
+                f"{named} does not open with this passphrase, or is damaged",
                 "type it again; nobody can recover a lost one: then make a new key and change the pins",
             ) from error
-        raise UsageError(
-            "bad-key", f"{kid}: no private key in PEM, or one that needs a passphrase", _PKCS8_HINT
-        ) from error
+        what = "no private key in PEM, or one that needs a passphrase"
+        raise UsageError("bad-key", f"{named}: {what}", _PKCS8_HINT) from error
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise UsageError("bad-key", f"{kid}: no elliptic-curve key", "`bcd release keygen` makes one")
-    return ReleaseKey(kid=kid, private=private)
+        raise UsageError("bad-key", f"{named}: no elliptic-curve key", "`bcd release keygen` makes one")
+    _check_curve(named, private.curve)
+    return private
+
+
+def spki_of(public: ec.EllipticCurvePublicKey) -> bytes:
+    """The DER SubjectPublicKeyInfo of the uncompressed point, 91 bytes."""
+    return public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def load_public_key(kid: str, pem: bytes) -> PublicKey:
@@ -174,9 +179,14 @@ def load_public_key(kid: str, pem: bytes) -> PublicKey:
 
 def _check(kid: str, curve: ec.EllipticCurve) -> None:
     if not _KID.fullmatch(kid):
-        raise UsageError("bad-key", f"{kid!r} is no key id", "use 1 to 64 of A-Z a-z 0-9 . _ -")
+        hint = "use 1 to 64 of A-Z a-z 0-9 . _ -; a public key's file is named by its kid"
+        raise UsageError("bad-key", f"{kid!r} is no key id", hint)
+    _check_curve(kid, curve)
+
+
+def _check_curve(named: str, curve: ec.EllipticCurve) -> None:
     if not isinstance(curve, ec.SECP256R1):
-        raise UsageError("bad-key", f"{kid} is a {curve.name} key, not P-256", "`bcd release keygen` makes one")
+        raise UsageError("bad-key", f"{named} is a {curve.name} key, not P-256", "`bcd release keygen` makes one")
 
 
 def _pem(label: str, der: bytes) -> bytes:

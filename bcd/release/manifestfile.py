@@ -34,6 +34,16 @@ def read_manifest_file(path: str) -> bytes:
         os.close(handle)
 
 
+def require_no_manifest(path: str) -> None:
+    """Make sure that a manifest can be made there, before anybody is asked for a passphrase.
+
+    Raises:
+        UsageError: `file-exists`.
+    """
+    if os.path.lexists(path):
+        raise _taken(path)
+
+
 def create_manifest_file(path: str, text: str) -> None:
     """Write a manifest where there was no file.
 
@@ -44,11 +54,7 @@ def create_manifest_file(path: str, text: str) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     except FileExistsError as error:
-        raise UsageError(
-            "file-exists",
-            f"{path} is there already; --new writes over nothing",
-            "name another file, or leave --new out",
-        ) from error
+        raise _taken(path) from error
     except OSError as error:
         raise _not_written(error) from error
     try:
@@ -147,3 +153,8 @@ def _not_written(error: OSError) -> HostError:
         else "name a file in a directory that is there and that you may write"
     )
     return found
+
+
+def _taken(path: str) -> UsageError:
+    hint = "name another file, or leave --new out to sign this one"
+    return UsageError("file-exists", f"{path} is there already; --new writes over nothing", hint)
