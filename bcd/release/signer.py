@@ -98,7 +98,7 @@ def _run(words: list[str], data: bytes, timeout_seconds: float) -> bytes:
                 stream.close()
         status = process.wait()
     if status:
-        told = f": …{clean(said, _SAID)}" if len(said) > _SAID else f": {clean(said)}" if said else ""
+        told = f": …{clean(said[-_SAID:])}" if len(said) > _SAID else f": {clean(said)}" if said else ""
         raise _failed(words, f"ended with status {status}{told}", "try it by hand: `--signer-command` in the documents")
     return printed
 
@@ -110,10 +110,11 @@ def _read(process: "subprocess.Popen[bytes]", words: list[str], until: float, se
         _watch(selector, process.stdout, "stdout")
         _watch(selector, process.stderr, "stderr")
         while selector.get_map():
-            ready = selector.select(max(0.0, until - time.monotonic()))
-            if not ready:
+            left = until - time.monotonic()
+            # Asked each time: one that never stops talking always has something ready.
+            if left <= 0:
                 raise _late(words, seconds)
-            for key, _ in ready:
+            for key, _ in selector.select(left):
                 chunk = os.read(key.fd, 65_536)
                 if not chunk:
                     selector.unregister(key.fileobj)

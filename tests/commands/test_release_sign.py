@@ -446,6 +446,13 @@ def test_a_command_that_can_not_be_run_is_told(command: str, code: str, status: 
     refused(sign(call, desk, "bob.pub", "--signer-command", command), desk, desk.snapshot(), code, status)
 
 
+def test_the_end_of_what_a_command_says_is_told(call: Call, desk: Desk) -> None:
+    """Where the reason stands, after whatever else it said."""
+    desk.publish(0)
+    done = by_command(call, desk, "import sys; sys.exit('loading\\n' * 500 + 'the token is locked')")
+    assert (done.status, "the token is locked" in done.stderr, len(done.stderr) < 2_500) == (1, True, True)
+
+
 def test_no_shell_reads_the_command(call: Call, desk: Desk) -> None:
     desk.publish(0)
     before = desk.snapshot()
