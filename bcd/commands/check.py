@@ -154,10 +154,9 @@ def read_manifest(path: str) -> bytes:
             f"{path}: this user may not read it",
             "name a file that it may, or - for standard input",
         ) from error
-    except OSError as error:
-        raise UsageError(
-            "unreadable-manifest", f"{path}: {error.strerror}", "name a file, or - for standard input"
-        ) from error
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "no name of a file"
+        raise UsageError("unreadable-manifest", f"{path}: {said}", "name a file, or - for standard input") from error
 
 
 def check_lines(answer: Acceptance, *, color: bool, accepted: str) -> list[str]:
