@@ -11,6 +11,7 @@ from bcd.commands.console_options import console
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
 from bcd.commands.options import Suggesting, config_option, json_option, nearest, prepare_help
+from bcd.commands.release import release
 from bcd.commands.streams import COLOR_CHOICES, wants_color
 from bcd.commands.update import update
 from bcd.core.errors import UsageError
@@ -33,6 +34,7 @@ bcd.add_command(update)
 bcd.add_command(doctor)
 bcd.add_command(console)
 bcd.add_command(lab)
+bcd.add_command(release)
 
 
 def _agent(role: str, summary: str) -> None:

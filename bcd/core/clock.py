@@ -8,6 +8,9 @@ boot_id     which boot that was: a boottime of another boot means nothing.
 import time
 from typing import Protocol
 
+_LAST_DATE_SECONDS = 253_402_300_800
+"""The year 10000, past which no date can be written."""
+
 
 class Clock(Protocol):
     """What the rules ask of time."""
@@ -40,3 +43,10 @@ class SystemClock:
                 return file.read().strip()
         except OSError:
             return ""
+
+
+def utc_text(seconds: int) -> str:
+    """Unix seconds as people read them. Absolute: the same instant is the same text each time."""
+    if seconds >= _LAST_DATE_SECONDS:
+        return f"second {seconds}"
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))

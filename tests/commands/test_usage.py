@@ -50,6 +50,10 @@ IDS = [" ".join(("bcd", *path)) for path, _ in COMMANDS]
         (["update", "check", "--uri", "x"], "bcd update check --url"),
         (["update", "history", "--jason"], "bcd update history --json"),
         (["version", "--jso"], "bcd version --json"),
+        (["relase"], "bcd release"),
+        (["release", "sgin"], "bcd release sign"),
+        (["release", "sign", "--sequnce", "3"], "bcd release sign --sequence"),
+        (["release", "verify", "--pin", "x"], "bcd release verify --pins"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -191,7 +195,10 @@ def test_the_exit_statuses_in_a_help_are_the_enums(path: tuple[str, ...], comman
     assert len(rows) == command.epilog.count("; ") + 1
 
 
-@pytest.mark.parametrize("path", [("update",), ("update", "check"), ("update", "history")], ids=" ".join)
+RELEASES = [("release", name) for name in ("keygen", "sign", "verify", "inspect")]
+
+
+@pytest.mark.parametrize("path", [("update",), ("update", "check"), ("update", "history"), *RELEASES], ids=" ".join)
 def test_the_exit_statuses_that_these_tests_see_are_in_the_help(path: tuple[str, ...], call: Call) -> None:
     text = call(*path, "--help").stdout.partition("Exit status:\n")[2]
     listed = {int(number) for number in re.findall(r"^ +(\d+)  ", text, re.MULTILINE)}
