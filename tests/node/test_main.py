@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bcd.core.build import Build
+from bcd.core.clock import ManualClock
 from bcd.core.config import Config
 from bcd.core.errors import HostError, UsageError
 from bcd.core.exits import ExitStatus
@@ -26,7 +27,7 @@ from bcd.lab.server import ReleaseServer
 from bcd.node import main as main_module
 from bcd.node.main import run_agent
 from bcd.node.outbox import Entry, Outbox
-from tests.core.node_root import FakeClock, Release, make_release, program, quick_node
+from tests.core.node_root import Release, make_release, program, quick_node
 from tests.node.stations import NODE_ID, Station, failing
 
 OLD = Build("1.0.0", 0, 0, fakehw=False)
@@ -77,7 +78,7 @@ def station(tmp_path: Path, gateway: Gateway, lab_authority: Authority, monkeypa
     )
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot_id = file.read().strip()
-    made.node.clock = FakeClock(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot_id)
+    made.node.clock = ManualClock(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot_id)
     return made
 
 
@@ -211,7 +212,7 @@ def test_an_old_binary_that_cannot_be_started_any_more_leaves_the_new_one_runnin
     assert station.node.floor() == 0
 
 
-class Ahead(FakeClock):
+class Ahead(ManualClock):
     """The machine's clock, five minutes from now."""
 
     def __init__(self) -> None:
