@@ -32,6 +32,7 @@ from bcd.node.frames import (
     Ack,
     Command,
     CommandState,
+    CommandStatus,
     Hello,
     Section,
     SectionState,
@@ -223,6 +224,15 @@ class Agent:
             _log.warning("a command with an unusable id was passed over")
             return
         entry = self._outbox.command(frame.id)
+        if entry is None and self._outbox.full:
+            # Told and not kept: what the gateway keeps of it, it does not send again; else it may be taken later.
+            why = "too many commands wait here for their end or their ack; ack those, then send it again"
+            await self._session.send(
+                CommandStatus(
+                    id=frame.id, state="FAILED", reason="update-failed", code="too-many-commands", message=why
+                )
+            )
+            return
         if entry is None:
             version = named_version(frame.args)
             # What is no version never runs here, and may be as long as a frame.
