@@ -28,7 +28,6 @@ from bcd.core.text import clean, raw
 from bcd.core.versions import is_version
 from bcd.node.background import in_thread
 from bcd.node.frames import (
-    PROTOCOL,
     Ack,
     Command,
     CommandState,
@@ -41,6 +40,7 @@ from bcd.node.frames import (
 )
 from bcd.node.live import LiveState
 from bcd.node.outbox import Entry, Outbox
+from bcd.node.protocol import PROTOCOL
 from bcd.node.session import GatewaySession
 from bcd.node.updater import Target, Updater
 
@@ -224,7 +224,7 @@ class Agent:
             _log.warning("a command with an unusable id was passed over")
             return
         entry = self._outbox.command(frame.id)
-        if entry is None and self._outbox.full:
+        if entry is None and self._outbox.is_full():
             # Told and not kept: what the gateway keeps of it, it does not send again; else it may be taken later.
             why = "too many commands wait here for their end or their ack; ack those, then send it again"
             await self._session.send(

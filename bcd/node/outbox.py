@@ -80,8 +80,7 @@ class Outbox:
         """What is known of a command."""
         return self._commands.get(command_id)
 
-    @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether no new command can be taken before the gateway acks older ones."""
         return sum(1 for entry in self._commands.values() if not entry.acked) >= _UNACKED
 

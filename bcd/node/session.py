@@ -17,8 +17,6 @@ from bcd.core.config import NodeConfig
 from bcd.core.text import clean
 from bcd.node.backoff import Backoff
 from bcd.node.frames import (
-    FRAME_LIMIT_BYTES,
-    SUBPROTOCOL,
     Ack,
     Bye,
     Command,
@@ -31,6 +29,7 @@ from bcd.node.frames import (
     encode,
 )
 from bcd.node.live import LiveState
+from bcd.node.protocol import FRAME_LIMIT_BYTES, SUBPROTOCOL
 from bcd.node.trust import gateway_trust
 
 _PING_SECONDS = 20

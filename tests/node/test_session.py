@@ -16,7 +16,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.typing import Subprotocol
 
 from bcd.node.backoff import Backoff
-from bcd.node.frames import FRAME_LIMIT_BYTES, Ack, Bye, Command, CommandStatus, Section, SectionStatus, Welcome
+from bcd.node.frames import Ack, Bye, Command, CommandStatus, Section, SectionStatus, Welcome
+from bcd.node.protocol import FRAME_LIMIT_BYTES
 from tests.node.gateways import (
     WELCOME,
     Gateway,
