@@ -13,7 +13,7 @@ from bcd.core.records import Reading
 from bcd.core.status import Problem
 from bcd.core.text import clean
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.checks.slot_words import NOT_IN_USE, in_use, restart
+from bcd.doctor.checks.slot_words import NOT_IN_USE, ago, in_use, restart
 from bcd.doctor.probes import NODE_UNIT, Probes
 from bcd.node.client import SOCKET_NAME
 
@@ -214,14 +214,8 @@ def last_confirm(see: Probes) -> Result:
     seconds = see.clock.wall() - confirmed.at
     if seconds < -_DAY_SECONDS:
         return note(f"{release} was confirmed in what is this clock's future: one of them was wrong")
-    said = f"{release} was confirmed {_ago(max(0.0, seconds))}"
+    said = f"{release} was confirmed {ago(max(0.0, seconds))}"
     return note(f"{said}, and nothing since") if seconds > _LONG_DAYS * _DAY_SECONDS else ok(said)
-
-
-def _ago(seconds: float) -> str:
-    days, hours = int(seconds / _DAY_SECONDS), int(seconds / 3600)
-    count, unit = (days, "day") if days else (hours, "hour")
-    return f"{count} {unit}{'' if count == 1 else 's'} ago" if count else "less than an hour ago"
 
 
 @UPDATE_CHECKS.check(
@@ -260,9 +254,7 @@ def release_expiry(see: Probes) -> Result:
             hint=_SIGN_ANEW,
         )
     if seconds <= 0:
-        return ok(
-            f"{record.version} expired {_ago(-seconds)}; it goes on running, and no other node takes it", evidence
-        )
+        return ok(f"{record.version} expired {ago(-seconds)}; it goes on running, and no other node takes it", evidence)
     return note(
         f"the manifest of {record.version} expires in {_span(seconds)}: no node that lacks it takes it after that",
         evidence,
@@ -271,7 +263,7 @@ def release_expiry(see: Probes) -> Result:
 
 
 def _span(seconds: float) -> str:
-    return _ago(seconds).removesuffix(" ago")
+    return ago(seconds).removesuffix(" ago")
 
 
 @UPDATE_CHECKS.check(

@@ -89,7 +89,7 @@ class Machine:
     mount_flags: int = 0
     statvfs_error: OSError | None = None
     hanging: set[str] = field(default_factory=set)
-    """Which looks never come back: `live`, `session`, `memory`, `run`."""
+    """Which looks never come back: `live`, `session`, `memory`, `disk`, `run`."""
     held: list[int] = field(default_factory=list)
     """Descriptors to be closed in the end."""
     _over: threading.Event = field(default_factory=threading.Event)
@@ -140,6 +140,13 @@ class Machine:
         """Bytes that are available."""
         self._hang("memory")
         return self.memory()
+
+    def look_at_disk(self, _path: str) -> tuple[int, float]:
+        """What is free on the one file system that there is: bytes, and per cent in use."""
+        self._hang("disk")
+        if self.statvfs_error is not None:
+            raise self.statvfs_error
+        return self.free_bytes, 100 - 100 * self.free_bytes / (100 * _GIB)
 
     def statvfs(self, _path: Path) -> os.statvfs_result:
         """The one file system that there is."""

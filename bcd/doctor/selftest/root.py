@@ -114,6 +114,8 @@ class Root:
             unit_directory=str(self.home / "units"),
             look_at_live=machine.look_at_live,
             available_memory=machine.look_at_memory,
+            free_disk=machine.look_at_disk,
+            monotonic=machine.clock.boottime,
             statvfs=machine.statvfs,
             trust_stores=lambda: (str(self.home / "trust"),),
             platform=machine.platform,
