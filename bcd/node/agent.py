@@ -226,11 +226,12 @@ class Agent:
         entry = self._outbox.command(frame.id)
         if entry is None and self._outbox.is_full():
             # Told and not kept: what the gateway keeps of it, it does not send again; else it may be taken later.
-            why = "too many commands wait here for their end or their ack; ack those, then send it again"
+            why = HostError(
+                "too-many-commands",
+                "too many commands wait here for their end or their ack; ack those, then send this one again",
+            )
             await self._session.send(
-                CommandStatus(
-                    id=frame.id, state="FAILED", reason="update-failed", code="too-many-commands", message=why
-                )
+                CommandStatus(id=frame.id, state="FAILED", reason="update-failed", code=why.code, message=why.message)
             )
             return
         if entry is None:
