@@ -57,8 +57,9 @@ screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-con
 	@command -v rsvg-convert >/dev/null || { echo "on Debian: apt-get install librsvg2-bin fonts-firacode" >&2; exit 1; }
 	@$(BIN)/python tools/make_screenshots.py --tour
 
-bench: $(VENV)/.stamp-bcd  ## what a command costs, and an update's memory, beside a bare interpreter
+bench: $(VENV)/.stamp-bcd  ## what a command and a doctor cost, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
+	@$(BIN)/python benchmarks/doctor.py
 	@$(BIN)/python benchmarks/update_memory.py
 
 coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured

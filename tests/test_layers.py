@@ -100,6 +100,16 @@ def test_signing_a_release_loads_nothing_that_draws_or_talks() -> None:
     assert top_level(modules, (*DRAWS, "urllib3", "websockets")) == []
 
 
+@pytest.mark.parametrize("form", ["json", "plain", "junit", "prometheus"])
+def test_the_doctors_report_for_programs_loads_nothing_that_draws_and_no_frames(form: str, config: Path) -> None:
+    """Half a second is all that a whole run may take (benchmarks/doctor.py)."""
+    modules = loaded_by(
+        "from bcd.cli import main\nmain(sys.argv[1:])", "doctor", "--format", form, "--config", str(config)
+    )
+    assert "bcd.doctor.checks" in modules
+    assert top_level(modules, (*DRAWS, "asyncio", "cryptography", "msgspec", "urllib3")) == []
+
+
 def test_the_doctor_looks_without_drawing_and_without_a_manager() -> None:
     modules = loaded_by("import bcd.doctor.checks, bcd.doctor.run, bcd.doctor.report.machine, bcd.doctor.report.plain")
     assert top_level(modules, DRAWS) == []

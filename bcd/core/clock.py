@@ -3,6 +3,9 @@
 wall        Unix seconds: what records carry, what an expiry is compared with. May step at any moment.
 boottime    CLOCK_BOOTTIME seconds: never steps, counts suspended time. What is left of a deadline within one boot.
 boot_id     which boot that was: a boottime of another boot means nothing.
+
+`ManualClock` stands here beside the real one, for tests and for the doctor's self-test. A plain class, since
+`bcd update` loads this (ADR 0002).
 """
 
 import time
@@ -50,3 +53,36 @@ def utc_text(seconds: int) -> str:
     if seconds >= _LAST_DATE_SECONDS:
         return f"second {seconds}"
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+class ManualClock:
+    """Three readings that somebody sets."""
+
+    def __init__(self, now: float = 1_800_000_000, up: float = 5_000.0, boot: str = "boot-1") -> None:
+        """Start at `now` (Unix seconds), `up` (CLOCK_BOOTTIME seconds), in the boot `boot`."""
+        self.now = now
+        self.up = up
+        self.boot = boot
+
+    def wall(self) -> float:
+        """Unix seconds."""
+        return self.now
+
+    def boottime(self) -> float:
+        """Seconds since boot, suspend included."""
+        return self.up
+
+    def boot_id(self) -> str:
+        """This boot's id."""
+        return self.boot
+
+    def passes(self, seconds: float) -> None:
+        """Let time pass, within this boot."""
+        self.now += seconds
+        self.up += seconds
+
+    def reboots(self, seconds: float) -> None:
+        """Turn the machine off and on again, all of it taking `seconds`."""
+        self.now += seconds
+        self.up = 10.0
+        self.boot += "+"

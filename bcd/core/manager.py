@@ -262,6 +262,8 @@ class Manager:
             case Outcome.FINISH_CONFIRM | Outcome.INTERRUPTED:
                 self._store.remove_pending()
                 steps.reached("settled")
+                if outcome is Outcome.FINISH_CONFIRM:  # whoever confirmed was cut off before it came to its own line
+                    self._note("confirmed", version=raw(pending.to_version), sequence=pending.sequence)
                 return Settled(outcome=outcome, pending=pending)
             case Outcome.RESTORE:
                 pending = pending._replace(way=pending.way or "restored")

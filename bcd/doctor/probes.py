@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +79,14 @@ def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
+def free_disk(path: str) -> tuple[int, float]:
+    """What is free on the file system of a path that exists: bytes, and per cent in use. Raises OSError."""
+    import psutil  # noqa: PLC0415  # for one check
+
+    usage = psutil.disk_usage(path)
+    return int(usage.free), float(usage.percent)
+
+
 def trust_stores() -> tuple[str, ...]:
     """Where this machine's certificates may lie: files and directories, as OpenSSL and the distributions have it."""
     import ssl  # noqa: PLC0415  # for one check
@@ -104,6 +113,10 @@ class Probes:
     look_at_live: Callable[[str, float], dict[str, object] | None] = read_live_state
     available_memory: Callable[[], int] = available_memory
     """Bytes of memory that a new process could have."""
+    free_disk: Callable[[str], tuple[int, float]] = free_disk
+    """What is free on a path's file system: bytes, and per cent in use."""
+    monotonic: Callable[[], float] = time.monotonic
+    """CLOCK_MONOTONIC seconds: what systemd tells its own times by."""
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     """How a file system is asked for its room and its mount's flags."""
     trust_stores: Callable[[], tuple[str, ...]] = trust_stores

@@ -28,10 +28,10 @@ from bcd.core.text import clean
 from bcd.core.versions import is_version
 from bcd.node.background import in_thread
 from bcd.node.frames import (
-    PROTOCOL,
     Ack,
     Command,
     CommandState,
+    CommandStatus,
     Hello,
     Section,
     SectionState,
@@ -40,6 +40,7 @@ from bcd.node.frames import (
 )
 from bcd.node.live import LiveState
 from bcd.node.outbox import Entry, Outbox
+from bcd.node.protocol import PROTOCOL
 from bcd.node.session import GatewaySession
 from bcd.node.updater import Target, Updater
 
@@ -230,6 +231,16 @@ class Agent:
             _log.warning("a command with an unusable id was passed over")
             return
         entry = self._outbox.command(frame.id)
+        if entry is None and self._outbox.is_full():
+            # Told and not kept: what the gateway keeps of it, it does not send again; else it may be taken later.
+            why = HostError(
+                "too-many-commands",
+                "too many commands wait here for their end or their ack; ack those, then send this one again",
+            )
+            await self._session.send(
+                CommandStatus(id=frame.id, state="FAILED", reason="update-failed", code=why.code, message=why.message)
+            )
+            return
         if entry is None:
             version = named_version(frame.args)
             # What is no version never runs here, and may be as long as a frame.

@@ -19,6 +19,7 @@ from bcd.core.service import service_manager
 from bcd.core.text import clean
 from bcd.node.agent import UPDATING_ROLES, Agent, Ending
 from bcd.node.restart import exec_entrypoint
+from bcd.node.single import AgentLock
 
 _AGAIN_SECONDS = 5.0
 
@@ -30,7 +31,7 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
 
     Raises:
         UsageError: `bad-config`, the gateway is not one to trust a welcome of; `no-helper`.
-        HostError: the agent can't start: `data_dir` can't be made, or neither slot can be trusted.
+        HostError: the agent can't start: `data_dir` can't be made, `agent-running`, or neither slot can be trusted.
     """
     _require_secure_gateway(config, build)
     if config.helper is not None and role in UPDATING_ROLES:
@@ -40,6 +41,14 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     with as_host_error("make the data directory"):
         make_directories(config.node.data_dir)
     os.umask(0o022)
+    lock = AgentLock(config.node.data_dir)
+    try:
+        return _run_until_stopped(role, config, build, lock)
+    finally:
+        lock.close()
+
+
+def _run_until_stopped(role: str, config: Config, build: Build, lock: AgentLock) -> ExitStatus:
     manager = _manager(config, build) if role in UPDATING_ROLES else None
     fetcher = Downloader(
         ca_file=Path(config.update.ca_file) if config.update.ca_file else None,
@@ -53,7 +62,7 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
             if _run(agent) is Ending.STOPPED:
                 _log.info("stopped")
                 return ExitStatus.OK
-        _become(config.update.entrypoint, manager)
+        _become(config.update.entrypoint, manager, lock)
 
 
 def _run(agent: Agent) -> Ending:
@@ -93,10 +102,10 @@ def _settle(manager: Manager) -> Settled | None:
         return None
 
 
-def _become(entrypoint: str, manager: Manager | None) -> None:
+def _become(entrypoint: str, manager: Manager | None, lock: AgentLock) -> None:
     """Exec the entrypoint; return only once `current` points back at what runs here still."""
     while True:
-        said = _exec_failure(entrypoint)
+        said = _exec_failure(entrypoint, lock)
         _log.error("%s could not be started: %s", entrypoint, said)
         if manager is None:
             return
@@ -110,8 +119,9 @@ def _become(entrypoint: str, manager: Manager | None) -> None:
             return
 
 
-def _exec_failure(entrypoint: str) -> str:
+def _exec_failure(entrypoint: str, lock: AgentLock) -> str:
     try:
-        exec_entrypoint(entrypoint)
+        with lock.handed_over():
+            exec_entrypoint(entrypoint)
     except OSError as error:
         return error.strerror or str(error)

@@ -234,10 +234,47 @@ def test_the_plain_spellings_mean_to_the_fast_path_what_they_mean_to_click(
     assert fast.status == 0
 
 
+PLAIN_DOCTOR = [
+    ["--json"],
+    ["--format", "plain"],
+    ["--format=junit", "--strict"],
+    ["--format", "prometheus", "--json"],
+    ["--offline", "-v"],
+    ["--verbose", "--color=always", "--format", "rich"],
+]
+
+
+@pytest.mark.parametrize("words", PLAIN_DOCTOR, ids=" ".join)
+def test_the_plain_spellings_of_the_doctor_mean_the_same_to_click(
+    words: list[str], node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reaches the work with the very same arguments by either way."""
+    asked: list[tuple[object, ...]] = []
+
+    def examine(config_path: str, checks: object, **options: object) -> ExitStatus:
+        asked.append((config_path, checks, options))
+        return ExitStatus.WARNINGS
+
+    monkeypatch.setattr("bcd.commands.doctor.examine", examine)
+    arguments = ["doctor", *words, "--config", str(node.config)]
+    assert cli._plain_options(arguments[1:], cli._PLAIN["doctor"]) is not None
+    assert cli.main(arguments) == ExitStatus.WARNINGS
+    monkeypatch.setattr(cli, "_PLAIN", {})
+    assert cli.main(arguments) == ExitStatus.WARNINGS
+    assert asked[0] == asked[1]
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
         ("update", ["--json=1"]),
+        ("update", ["--offline"]),
+        ("doctor", ["--format", "yaml"]),
+        ("doctor", ["--only", "slots.*"]),
+        ("doctor", ["--watch"]),
+        ("doctor", ["--wait", "5s"]),
+        ("doctor", ["bundle"]),
+        ("doctor", ["-vv"]),
         ("update", ["--color"]),
         ("update", ["--color", "pink"]),
         ("update", ["--config"]),

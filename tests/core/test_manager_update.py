@@ -28,9 +28,11 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def slot_record(version: str, sequence: int, at: int) -> dict[str, object]:
-    """What `slots.json` says of a slot."""
+    """What `slots.json` says of a slot; an adopted file came with no manifest, and so with no expiry."""
     data = program(version)
+    expiry = {"expires_at": NOW + 365 * 86_400} if sequence else {}
     return {
+        **expiry,
         "version": version,
         "sequence": sequence,
         "sha256": sha256(data).hexdigest(),

@@ -182,6 +182,7 @@ def test_json_as_nobody_is_one_document_and_every_other_check_is_heard(doctor: D
     assert (done.status, done.stderr) == (4, "")
     assert unknown == {
         *("slots.digests", "update.records", "update.failed-versions", "update.floor", "update.last-confirm"),
+        "update.release-expiry",
     }
     assert set(found.values()) == {"ok", "skipped", "unknown"}
     (digests,) = [f for f in document(done)["findings"] if f["id"] == "slots.digests"]

@@ -42,6 +42,10 @@ def _broken_memory(root: Root) -> None:
     root.machine.memory = broken
 
 
+def _full_disk(root: Root) -> None:
+    root.machine.free_bytes = 3 * 2**30
+
+
 def _platform(root: Root) -> None:
     root.machine.platform = "linux-riscv64"
 
@@ -139,6 +143,21 @@ MACHINE_FAULTS: Faults = (
         plant=lambda root: root.machine.hanging.add("memory"),
         level=Level.UNKNOWN,
         says="timed out after 1 s while asking for the free memory",
+        timeout_seconds=1.0,
+    ),
+    Fault(
+        check="host.disk",
+        name="nearly full, with room for the next update yet",
+        plant=_full_disk,
+        level=Level.NOTE,
+        says="is 97 % full, 3072 MiB are free",
+    ),
+    Fault(
+        check="host.disk",
+        name="the disk does not answer",
+        plant=lambda root: root.machine.hanging.add("disk"),
+        level=Level.UNKNOWN,
+        says="timed out after 1 s while asking how full the disk of",
         timeout_seconds=1.0,
     ),
     Fault(
