@@ -60,6 +60,7 @@ screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-con
 bench: $(VENV)/.stamp-bcd  ## what a command costs, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
 	@$(BIN)/python benchmarks/update_memory.py
+	@$(BIN)/python benchmarks/console.py
 
 coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured
 	@$(BIN)/coverage erase

@@ -86,11 +86,12 @@ class ConsoleApp(App[int]):
         Binding("ctrl+p", "command_palette", "Commands", key_display="^p"),
     ]
 
-    snapshot: reactive[Snapshot | None] = reactive(None)
-    report: reactive[Report | None] = reactive(None)
-    events: reactive[tuple[Json, ...]] = reactive(())
-    acceptance: reactive[Acceptance | BcdError | None] = reactive(None)
-    journal_source: reactive[str] = reactive("")
+    # Not repainted: an app's reactive draws the whole screen anew; the screens watch these and draw what differs.
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+    report: reactive[Report | None] = reactive(None, repaint=False)
+    events: reactive[tuple[Json, ...]] = reactive((), repaint=False)
+    acceptance: reactive[Acceptance | BcdError | None] = reactive(None, repaint=False)
+    journal_source: reactive[str] = reactive("", repaint=False)
 
     def __init__(
         self,

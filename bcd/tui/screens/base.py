@@ -60,6 +60,8 @@ class ConsoleScreen(Screen[None]):
 
 
 def say(widget: Static, text: Text) -> None:
-    """Give a Static its text where it is another one: an update lays the whole screen out anew and draws it."""
-    if getattr(widget, "content", None) != text:
-        widget.update(text)
+    """Give a Static its text where it is another one; laid out anew, which draws the whole screen, only for more lines."""
+    before = widget.content
+    if before != text:
+        lines = before.plain.count("\n") if isinstance(before, Text) else -1
+        widget.update(text, layout=lines != text.plain.count("\n") or len(text) > widget.size.width > 0)

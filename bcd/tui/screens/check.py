@@ -67,7 +67,7 @@ class CheckScreen(ConsoleScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only a field that has the keys can give them back."""
-        if action == "leave" and not isinstance(self.focused, Input):
+        if action in ("leave", "edit") and (action == "leave") != isinstance(self.focused, Input):
             return False
         return super().check_action(action, parameters)
 

@@ -66,6 +66,8 @@ class HistoryScreen(ConsoleScreen):
         """Only a filter that is there can be taken away."""
         if action == "no_filter" and self.is_mounted and not self.query_one("#history-filter").display:
             return False
+        if action == "filter" and isinstance(self.focused, Input):
+            return False  # a slash is typed into the field
         return super().check_action(action, parameters)
 
     def take(self, snapshot: Snapshot) -> None:

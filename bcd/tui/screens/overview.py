@@ -44,12 +44,24 @@ class OverviewScreen(ConsoleScreen):
             panel.record = None if status is None else status.record(slot)
             panel.note = _note(status, slot)
             panel.role = _role(status, slot)
-        say(self.query_one("#compact", Static), _compact(snapshot))
+        self._say_compact(snapshot)
         self.query_one(PhaseRail).phase = phase_of(snapshot)
         self.query_one(Countdown).left = None if status is None else status.left
         self.query_one(ForecastView).shown = futures(snapshot, crash_loop_rollback=snapshot.crash_loop_rollback)
         say(self.query_one("#facts", Static), _facts(snapshot))
-        self.set_class(status is not None and status.left is not None, "-pending")
+        pending = status is not None and status.left is not None
+        if pending != self.has_class("-pending"):
+            self.set_class(pending, "-pending")
+
+    def on_resize(self) -> None:
+        """A small terminal shows the compact lines."""
+        self.call_after_refresh(self._say_compact, getattr(self.app, "snapshot", None))
+
+    def _say_compact(self, snapshot: Snapshot | None) -> None:
+        compact = self.query_one("#compact", Static)
+        # Hidden, it would draw the whole screen anew each second of a countdown.
+        if snapshot is not None and compact.display:
+            say(compact, _compact(snapshot))
 
 
 def _compact(snapshot: Snapshot) -> Text:
