@@ -61,6 +61,7 @@ bench: $(VENV)/.stamp-bcd  ## what a command and a doctor cost, and an update's 
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
 	@$(BIN)/python benchmarks/doctor.py
 	@$(BIN)/python benchmarks/update_memory.py
+	@$(BIN)/python benchmarks/console.py
 
 coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured
 	@$(BIN)/coverage erase

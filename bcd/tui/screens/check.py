@@ -15,6 +15,7 @@ from bcd.core.acceptance import Acceptance
 from bcd.core.errors import BcdError
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 
 _MARKS = {
     "passed": ("●", "green"),
@@ -28,10 +29,10 @@ class CheckScreen(ConsoleScreen):
     """The checks over a manifest."""
 
     NAME = "check"
-    AUTO_FOCUS = ""
+    AUTO_FOCUS = "VerticalScroll"  # the field would swallow every key
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "edit", "Manifest", key_display="/", id="check.edit"),
-        Binding("escape", "leave", "Leave the field", show=False, id="check.leave"),
+        Binding("escape", "leave", "Leave the field", id="check.leave"),
     ]
 
     answer: reactive[Acceptance | BcdError | None] = reactive(None)
@@ -62,11 +63,26 @@ class CheckScreen(ConsoleScreen):
 
     def action_leave(self) -> None:
         """Give the keys back to the screen."""
-        self.set_focus(None)
+        self.query_one(VerticalScroll).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a field that has the keys can give them back."""
+        if action in ("leave", "edit") and (action == "leave") != isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
+
+    @property
+    def view(self) -> View:
+        """What the field holds."""
+        return View(screen=self.NAME, filter=self.query_one("#check-given", Input).value)
+
+    def go_to(self, view: View) -> None:
+        """Start with a manifest in the field."""
+        self.query_one("#check-given", Input).value = view.filter
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Judge what was given."""
-        self.set_focus(None)
+        self.action_leave()
         if event.value.strip():
             self.query_one("#check-answer", Static).update(Text("checking…", style="dim"))
             self.post_message(self.Judge(event.value.strip()))

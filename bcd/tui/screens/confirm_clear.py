@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from bcd.core.text import clean
+from bcd.tui.keys import HELP
 
 _TOO_EARLY_SECONDS = 0.25
 
@@ -27,7 +28,8 @@ class ConfirmClear(ModalScreen[bool]):
         Binding("escape", "answer(False)", "Cancel", id="confirm.cancel"),
         Binding("y", "answer(True)", "Clear", id="confirm.clear"),
         Binding("n", "answer(False)", "Cancel", show=False),
-        Binding("left,right", "app.focus_next", "Move", show=False),
+        Binding("left,right,h,l", "app.focus_next", "Move", show=False),
+        HELP,
     ]
 
     def __init__(self, versions: tuple[str, ...]) -> None:

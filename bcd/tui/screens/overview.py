@@ -12,7 +12,7 @@ from bcd.core.status import Status
 from bcd.core.text import clean
 from bcd.tui.forecast import futures
 from bcd.tui.phase import phase_of
-from bcd.tui.screens.base import ConsoleScreen
+from bcd.tui.screens.base import ConsoleScreen, say
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.widgets.countdown import Countdown
 from bcd.tui.widgets.forecast_view import ForecastView
@@ -44,12 +44,24 @@ class OverviewScreen(ConsoleScreen):
             panel.record = None if status is None else status.record(slot)
             panel.note = _note(status, slot)
             panel.role = _role(status, slot)
-        self.query_one("#compact", Static).update(_compact(snapshot))
+        self._say_compact(snapshot)
         self.query_one(PhaseRail).phase = phase_of(snapshot)
         self.query_one(Countdown).left = None if status is None else status.left
         self.query_one(ForecastView).shown = futures(snapshot, crash_loop_rollback=snapshot.crash_loop_rollback)
-        self.query_one("#facts", Static).update(_facts(snapshot))
-        self.set_class(status is not None and status.left is not None, "-pending")
+        say(self.query_one("#facts", Static), _facts(snapshot))
+        pending = status is not None and status.left is not None
+        if pending != self.has_class("-pending"):
+            self.set_class(pending, "-pending")
+
+    def on_resize(self) -> None:
+        """A small terminal shows the compact lines."""
+        self.call_after_refresh(self._say_compact, getattr(self.app, "snapshot", None))
+
+    def _say_compact(self, snapshot: Snapshot | None) -> None:
+        compact = self.query_one("#compact", Static)
+        # Hidden, it would draw the whole screen anew each second of a countdown.
+        if snapshot is not None and compact.display:
+            say(compact, _compact(snapshot))
 
 
 def _compact(snapshot: Snapshot) -> Text:
@@ -57,8 +69,8 @@ def _compact(snapshot: Snapshot) -> Text:
     status = snapshot.status
     if status is None:
         return Text("the configuration can't be read", style="bold red")
-    slot = f" from slot {status.current.slot}" if status.current.slot else ""
-    text = Text(f"{status.version}{slot}", style="bold")
+    slot = f"from slot {status.current.slot}" if status.current.slot else "no slot in use"
+    text = Text(f"{snapshot.running or 'version unknown'} {slot}", style="bold")
     if status.left is not None:
         seconds = int(status.left.seconds)
         said = f"{seconds} s left to be welcomed" if seconds > 0 else f"{-seconds} s overdue, not swapped back"
@@ -89,6 +101,8 @@ def _facts(snapshot: Snapshot) -> Text:
         trouble = snapshot.trouble
         return Text("" if trouble is None else f"{trouble.message}\n{trouble.hint}", style="bold red")
     pins = status.config.update
+    if status.current.slot is None:
+        text.append(f"{snapshot.runs}\n", style="bold")
     text.append(f"floor {status.floor}", style="bold")
     text.append(f"   {len(pins.release_pins)} release pins, {pins.release_threshold} must sign")
     text.append(f"   entrypoint {clean(status.layout.entrypoint)}\n", style="dim")
@@ -108,6 +122,6 @@ def _facts(snapshot: Snapshot) -> Text:
         text.append(f"a broken record was moved aside: {clean(path)}\n", style="bold yellow")
     if snapshot.agent_error:
         text.append(f"the agent's last trouble: {snapshot.agent_error}\n", style="yellow")
-    if snapshot.agent is None:
+    if snapshot.agent is None and not snapshot.origin:
         text.append("no agent answers: nothing updates this node, and nothing swaps back\n", style="bold yellow")
     return text

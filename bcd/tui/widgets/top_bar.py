@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from rich.text import Text
+from textual import events
 from textual.reactive import reactive
 from textual.widgets import Static
 
@@ -13,38 +14,54 @@ SCREENS = ("overview", "failed", "doctor", "check", "history", "journal", "confi
 
 
 class TopBar(Static):
-    """The top of a screen."""
+    """The top of a screen. Drawn anew only where it would read otherwise: it costs the terminal two whole lines."""
 
-    snapshot: reactive[Snapshot | None] = reactive(None, layout=False)
+    shown: reactive[Text] = reactive(Text, layout=False)
 
     def __init__(self, screen_name: str) -> None:
         super().__init__()
         self._screen_name = screen_name
+        self._ends: list[int] = []
+        """Where each screen's name ends, in cells."""
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take a snapshot."""
+        text = Text(no_wrap=True, overflow="ellipsis")
+        self.shown = text.append_text(_who(snapshot)).append("\n").append_text(self._tabs(snapshot))
 
     def render(self) -> Text:
         """Two lines."""
-        text = Text(no_wrap=True, overflow="ellipsis")
-        snapshot = self.snapshot
-        if snapshot is not None:
-            text.append_text(_who(snapshot)).append("\n").append_text(self._tabs(snapshot))
-        return text
+        return self.shown
+
+    async def on_click(self, event: events.Click) -> None:
+        """Go to the screen whose name was clicked."""
+        if event.y == 1:
+            name = next((name for name, end in zip(SCREENS, self._ends, strict=False) if event.x < end), None)
+            if name is not None:
+                await self.run_action(f"app.switch_mode('{name}')")
 
     def _tabs(self, snapshot: Snapshot) -> Text:
         update = None if snapshot.status is None else snapshot.status.update.value
         counts = {"failed": len(update.failed) if update is not None else 0}
         tabs = Text()
+        self._ends = []
         for number, name in enumerate(SCREENS, start=1):
             count = f" {counts[name]}" if counts.get(name) else ""
             style = "reverse bold" if name == self._screen_name else "bold" if count else ""
             tabs.append(f" {number} {name.capitalize()}{count} ", style=style)
+            self._ends.append(tabs.cell_len)
         return tabs
 
 
 def _who(snapshot: Snapshot) -> Text:
     status = snapshot.status
-    text = Text(" bcd ", style="bold")
+    text = Text()
+    if snapshot.origin:
+        # First, so that it is never cut off: nobody may take another machine's state for this one's.
+        text.append(f" {clean(snapshot.origin)} ", style="bold reverse")
+    text.append(" bcd ", style="bold")
     if status is not None:
-        text.append(f"{status.version}  ", style="bold")
+        text.append(f"{snapshot.running or 'version unknown'}  ", style="bold")
         node = status.config.node.node_id
         text.append(f"{clean(node)}  " if node else "")
     text.append("● agent up" if snapshot.agent is not None else "○ no agent", style="" if snapshot.agent else "yellow")
@@ -56,5 +73,6 @@ def _who(snapshot: Snapshot) -> Text:
             text.append(f": {error}", style="dim")
     if snapshot.running_slot_moved:
         text.append("   this console runs the old binary (N: start anew)", style="bold yellow")
-    text.append(f"   {datetime.fromtimestamp(snapshot.taken_at).astimezone():%H:%M}", style="dim")
+    if not snapshot.origin:
+        text.append(f"   {datetime.fromtimestamp(snapshot.taken_at).astimezone():%H:%M}", style="dim")
     return text
