@@ -63,9 +63,10 @@ def run_console(asked: Asked) -> ExitStatus:
 
 
 def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
+    from bcd.core.units import NODE_UNIT
     from bcd.doctor.checks import CHECKS
     from bcd.doctor.finding import Report
-    from bcd.doctor.probes import NODE_UNIT, SYSTEMD_DIRECTORY, Probes
+    from bcd.doctor.probes import SYSTEMD_DIRECTORY, Probes
     from bcd.doctor.run import run_checks
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp

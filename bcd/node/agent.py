@@ -257,12 +257,25 @@ class Agent:
 
     async def target_progressing(self, target: Target, error: BcdError | None) -> None:
         """A target is being worked on: the section keeps the generation it was last decided for."""
+        if error is not None and error.code == "update-in-progress" and await self._is_swapped_under_us():
+            # The helper swapped and its answer was lost: what is current is not what runs here.
+            self._end(Ending.RESTART)
+            return
         code, message = (None, None) if error is None else (error.code, error.message)
         if target.command_id is not None:
             await self._report_command(target.command_id, "RUNNING", code=code, message=message)
             return
         decided = next((s.observed_generation for s in self._outbox.sections() if s.name == "daemon"), 0)
         await self._report_section("daemon", decided, "PROGRESSING", code=code, message=message)
+
+    async def _is_swapped_under_us(self) -> bool:
+        manager = self._manager
+        if manager is None or self._settled is None or self._pending is not None:
+            return False
+        try:
+            return await in_thread(manager.look.is_swapped)
+        except BcdError:
+            return False
 
     async def target_done(self, target: Target) -> None:
         """A target's version runs."""

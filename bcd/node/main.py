@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from bcd.core.answers import Settled
+from bcd.core.answers import Settled, UpdateManager
 from bcd.core.build import Build
 from bcd.core.clock import SystemClock
 from bcd.core.config import Config
@@ -17,6 +17,7 @@ from bcd.core.exits import ExitStatus
 from bcd.core.manager import Manager
 from bcd.core.service import service_manager
 from bcd.core.text import clean
+from bcd.helper.client import HelperManager
 from bcd.node.agent import UPDATING_ROLES, Agent, Ending
 from bcd.node.restart import exec_entrypoint
 from bcd.node.single import AgentLock
@@ -30,14 +31,10 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     """Run the agent until it is stopped. When an update asks for it, does not return: the process becomes another.
 
     Raises:
-        UsageError: `bad-config`, the gateway is not one to trust a welcome of; `no-helper`.
+        UsageError: `bad-config`, the gateway is not one to trust a welcome of.
         HostError: the agent can't start: `data_dir` can't be made, `agent-running`, or neither slot can be trusted.
     """
     _require_secure_gateway(config, build)
-    if config.helper is not None and role in UPDATING_ROLES:
-        raise UsageError(
-            "no-helper", f"{config.path}: [helper] is set, and this build has no helper", "remove the table [helper]"
-        )
     with as_host_error("make the data directory"):
         make_directories(config.node.data_dir)
     os.umask(0o022)
@@ -87,11 +84,13 @@ def _require_secure_gateway(config: Config, build: Build) -> None:
         )
 
 
-def _manager(config: Config, build: Build) -> Manager:
+def _manager(config: Config, build: Build) -> UpdateManager:
+    if config.helper is not None:
+        return HelperManager(config=config, build=build, clock=SystemClock(), socket_path=config.helper.socket)
     return Manager(config=config, build=build, clock=SystemClock(), service=service_manager(build))
 
 
-def _settle(manager: Manager) -> Settled | None:
+def _settle(manager: UpdateManager) -> Settled | None:
     try:
         return manager.settle()
     except HostError as error:
@@ -102,7 +101,7 @@ def _settle(manager: Manager) -> Settled | None:
         return None
 
 
-def _become(entrypoint: str, manager: Manager | None, lock: AgentLock) -> None:
+def _become(entrypoint: str, manager: UpdateManager | None, lock: AgentLock) -> None:
     """Exec the entrypoint; return only once `current` points back at what runs here still."""
     while True:
         said = _exec_failure(entrypoint, lock)

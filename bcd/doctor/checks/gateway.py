@@ -5,9 +5,10 @@ import shlex
 import ssl
 
 from bcd.core.text import clean
+from bcd.core.units import NODE_UNIT
 from bcd.doctor.check import Registry, Result, fail, ok, skipped, unknown, warn
 from bcd.doctor.checks.proxies import agent_environ, goes_through_proxy, named_proxies
-from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes
+from bcd.doctor.probes import CannotTell, Probes
 from bcd.doctor.redaction import redact_text
 from bcd.doctor.session import STAGES, SessionProbe
 

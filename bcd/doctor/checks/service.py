@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from bcd.core.config import DEFAULT_PATH
-from bcd.core.units import ROLLBACK_UNIT, rollback_units
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT, rollback_units
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, warn
 from bcd.doctor.checks.slot_words import ago, in_use, is_regular, what_is
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.doctor.probes import Probes
 
 SERVICE_CHECKS = Registry("service")
 

@@ -6,7 +6,8 @@ import stat
 
 from bcd.core.links import CURRENT, PREVIOUS, SLOTS, Link, Slot, other_slot, slot_file
 from bcd.core.slotfile import is_program, is_whole
-from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes
+from bcd.core.units import NODE_UNIT
+from bcd.doctor.probes import CannotTell, Probes
 
 _DAY_SECONDS = 24 * 3600
 NOT_IN_USE = "the slots are not in use yet: the first update adopts the entrypoint"

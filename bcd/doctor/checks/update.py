@@ -12,9 +12,10 @@ from bcd.core.lock import LOCK_NAME
 from bcd.core.records import Reading
 from bcd.core.status import Problem
 from bcd.core.text import clean
+from bcd.core.units import NODE_UNIT
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
 from bcd.doctor.checks.slot_words import NOT_IN_USE, ago, in_use, restart
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.doctor.probes import Probes
 from bcd.node.client import SOCKET_NAME
 
 UPDATE_CHECKS = Registry("update")

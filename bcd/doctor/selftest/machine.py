@@ -14,8 +14,8 @@ from bcd.core.build import Build
 from bcd.core.clock import ManualClock
 from bcd.core.config import Config
 from bcd.core.records import SlotsRecord
-from bcd.core.units import ROLLBACK_UNIT
-from bcd.doctor.probes import NODE_UNIT, Ran, run_command
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
+from bcd.doctor.probes import Ran, run_command
 from bcd.doctor.session import STAGES, SessionProbe
 
 NOW = 1_800_000_000

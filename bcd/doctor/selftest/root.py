@@ -29,8 +29,8 @@ from bcd.core.records import (
     dump_slots,
     dump_update,
 )
-from bcd.core.units import ROLLBACK_UNIT, rollback_units
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT, rollback_units
+from bcd.doctor.probes import Probes
 from bcd.doctor.selftest.certificate import CERTIFICATE
 from bcd.doctor.selftest.machine import AGENT_PID, NOW, Machine
 

@@ -1,9 +1,9 @@
 """systemd: units that start something else, crashed, do not bring the old binary back, or do not answer."""
 
-from bcd.core.units import ROLLBACK_UNIT
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
 from bcd.doctor.checks import CHECKS
 from bcd.doctor.finding import Level
-from bcd.doctor.probes import NODE_UNIT, Ran
+from bcd.doctor.probes import Ran
 from bcd.doctor.selftest.fault import Fault, Faults
 from bcd.doctor.selftest.machine import UP
 from bcd.doctor.selftest.root import DAY, Root
