@@ -38,6 +38,7 @@ def run_console(
     from bcd.doctor.probes import NODE_UNIT, SYSTEMD_DIRECTORY, Probes
     from bcd.doctor.run import run_checks
     from bcd.tui.app import ConsoleApp
+    from bcd.tui.glyphs import terminal_is_ascii_only
     from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
 
     build, clock = this_build(), SystemClock()
@@ -78,6 +79,7 @@ def run_console(
         journal=journal,
         start_at=screen,
         theme=theme,
+        ascii_only=terminal_is_ascii_only(),
     )
     try:
         app.run(mouse=mouse)

@@ -9,22 +9,26 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.timer import Timer
 
 from bcd.core.acceptance import Acceptance
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.clipboard import osc52
 from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import evidence_of
+from bcd.tui.glyphs import AsciiFilter
 from bcd.tui.journal import Journal
 from bcd.tui.screens.check import CheckScreen
 from bcd.tui.screens.config import ConfigScreen
@@ -35,7 +39,7 @@ from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
-from bcd.tui.themes import THEMES
+from bcd.tui.themes import THEMES, palette
 
 _CALM_SECONDS = 1.0
 _PENDING_SECONDS = 0.5
@@ -94,6 +98,7 @@ class ConsoleApp(App[int]):
         journal: Journal,
         start_at: str = "overview",
         theme: str = "bcd-dark",
+        ascii_only: bool = False,
         signals: bool = True,
     ) -> None:
         super().__init__()
@@ -110,6 +115,7 @@ class ConsoleApp(App[int]):
         self.start_anew_at: str | None = None
         """The screen that a new console is to open; None to just end."""
         self._signals = signals
+        self._ascii = AsciiFilter(enabled=ascii_only)
         self._looking = threading.Lock()
         self._next_look: Timer | None = None
 
@@ -129,6 +135,15 @@ class ConsoleApp(App[int]):
         await self.switch_mode(self._start_at)
         self._look()
         threading.Thread(target=self._follow_journal, daemon=True).start()
+
+    @property
+    def ansi_theme(self) -> TerminalTheme:
+        """The theme's own red, green, yellow."""
+        return palette(self.current_theme) if self.current_theme in THEMES else super().ansi_theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and last ours: whatever draws a sign, only its ASCII form leaves where no other can."""
+        return [*super().get_line_filters(), self._ascii] if self._ascii.enabled else super().get_line_filters()
 
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
@@ -216,8 +231,19 @@ class ConsoleApp(App[int]):
             self.call_from_thread(setattr, self, "report", report)
 
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
-        """Copy over OSC 52. Whether the terminal took it can't be known."""
+        """Copy the command of a finding."""
         self.copy_to_clipboard(message.text)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy over OSC 52, and say what is known: that it was sent, or why it was not."""
+        try:
+            sequence = osc52(text, os.environ)
+        except UsageError as error:
+            self.notify(f"{error.message}: {error.hint}", severity="warning", markup=False)
+            return
+        self._clipboard = text  # what Textual itself pastes from
+        if self._driver is not None:
+            self._driver.write(sequence)
         self.notify("sent to the terminal's clipboard", markup=False)
 
     def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:

@@ -1,4 +1,4 @@
-"""What every screen has: the top bar, its own body, the footer, and the app's snapshot handed down."""
+"""What every screen has: the top bar, the deadline, its own body, the footer, and the app's snapshot handed down."""
 
 from collections.abc import Iterable
 
@@ -8,6 +8,7 @@ from textual.widget import Widget
 from textual.widgets import Footer
 
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.widgets.deadline import Deadline
 from bcd.tui.widgets.top_bar import TopBar
 
 
@@ -16,11 +17,12 @@ class ConsoleScreen(Screen[None]):
 
     NAME = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012  # Textual's own type is no ClassVar
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall"), (32, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
-        """Top bar, body, footer."""
+        """Top bar, deadline, body, footer."""
         yield TopBar(self.NAME)
+        yield Deadline()
         yield from self.body()
         yield Footer(show_command_palette=False)
 
@@ -35,6 +37,7 @@ class ConsoleScreen(Screen[None]):
     def _take(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
             self.query_one(TopBar).snapshot = snapshot
+            self.query_one(Deadline).left = None if snapshot.status is None else snapshot.status.left
             self.take(snapshot)
 
     def take(self, snapshot: Snapshot) -> None:

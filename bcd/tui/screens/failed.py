@@ -71,13 +71,13 @@ class FailedScreen(ConsoleScreen):
         empty = self.query_one("#failed-empty", Static)
         empty.display = not failed
         empty.update(
-            Text("what failed here may not be read by this user: sudo bcd console", style="bold yellow")
+            Text.styled("what failed here may not be read by this user: sudo bcd console", "bold yellow")
             if unreadable
-            else Text("No version failed here.", style="dim")
+            else Text.styled("No version failed here.", "dim")
         )
         right = self.query_one("#failed-right", Static)
         right.display = bool(failed) and self._why_not is not None
-        right.update(Text(self._why_not or "", style="yellow"))
+        right.update(Text.styled(self._why_not or "", "yellow"))
         self._show_reason()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -34,7 +34,7 @@ class HistoryScreen(ConsoleScreen):
         table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
         yield table
         yield Static(id="history-more")
-        yield Static(Text("Nothing happened here yet.", style="dim"), id="history-empty")
+        yield Static(Text.styled("Nothing happened here yet.", "dim"), id="history-empty")
 
     def on_mount(self) -> None:
         """Columns, then the app's events."""

@@ -8,6 +8,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from bcd.core.deadline import WELCOME_SECONDS, Left
+from bcd.tui.words import bar
 
 _APART_SECONDS = 2
 _BAR = 48
@@ -35,6 +36,6 @@ class Countdown(Static):
             text.append("   (wall clock: it was swapped in before this boot)", style="dim")
         elif abs(left.wall_seconds - left.seconds) > _APART_SECONDS:
             text.append(f"   the wall clock was stepped and says {int(left.wall_seconds)} s", style="yellow")
-        full = round(share * _BAR)
-        text.append("\n").append("█" * full, style=style).append("░" * (_BAR - full), style="dim")
+        full, empty = bar(share, _BAR)
+        text.append("\n").append(full, style=style).append(empty, style="dim")
         return text
