@@ -67,7 +67,7 @@ class FailedScreen(ConsoleScreen):
             self._marked &= {raw(entry.version) for entry in failed}
             self._fill()
         table = self._table
-        table.display = bool(failed)
+        table.display = self.query_one("#failed-reason").display = bool(failed)
         empty = self.query_one("#failed-empty", Static)
         empty.display = not failed
         empty.update(

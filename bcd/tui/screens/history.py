@@ -86,7 +86,7 @@ class HistoryScreen(ConsoleScreen):
             if wanted in " ".join(cells).casefold():
                 table.add_row(*(Text(cell) for cell in cells))
         table.move_cursor(row=min(row, max(0, table.row_count - 1)))
-        table.display = bool(table.row_count)
+        table.display = self.query_one("#history-more").display = bool(table.row_count)
         self.query_one("#history-empty").display = not table.row_count
 
 
