@@ -76,7 +76,7 @@ async def see_everything(look: Callable[[ConsoleApp, str], None], app: ConsoleAp
     look(app, "evidence")
     await pilot.press("escape")
     for severity in ("information", "warning", "error"):
-        app.notify("something changed", title="bcd", severity=severity, markup=False)  # type: ignore[arg-type]
+        app.notify("something changed", title="bcd", severity=severity, markup=False)
     await pilot.pause()
     look(app, "toasts")
     await pilot.press("colon")
@@ -124,7 +124,7 @@ async def test_the_measure_sees_faint_text(monkeypatch: pytest.MonkeyPatch) -> N
     app = console(monkeypatch, "bcd-dark")
     async with app.run_test() as pilot:
         await pilot.pause()
-        app.screen.styles.color = "#333333"  # type: ignore[assignment]
-        app.screen.query_one("#facts").styles.color = "#333333"  # type: ignore[assignment]
+        app.screen.styles.color = "#333333"
+        app.screen.query_one("#facts").styles.color = "#333333"
         await pilot.pause()
         assert any("release pins" in text for text in faint(app, 4.5))
