@@ -70,6 +70,7 @@ def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
     from bcd.doctor.run import run_checks
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp
+    from bcd.tui.glyphs import terminal_is_ascii_only
     from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
     from bcd.tui.source import Source
 
@@ -105,6 +106,7 @@ def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
         journal=journal,
         view=asked.view,
         theme=f"bcd-{asked.theme}",
+        ascii_only=terminal_is_ascii_only(),
     )
     return app, journal
 

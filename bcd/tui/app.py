@@ -10,21 +10,25 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.reactive import reactive
 
 from bcd.core.acceptance import Acceptance
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.clipboard import osc52
 from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import Look, evidence_of, look
+from bcd.tui.glyphs import AsciiFilter
 from bcd.tui.journal import Journal
 from bcd.tui.keys import rows_of
 from bcd.tui.news import News, NewsDesk
@@ -40,7 +44,7 @@ from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
-from bcd.tui.themes import THEMES
+from bcd.tui.themes import THEMES, palette
 from bcd.tui.view import View
 
 _LOOK_SECONDS = 0.5
@@ -104,6 +108,7 @@ class ConsoleApp(App[int]):
         journal: Journal,
         view: View = View(),  # noqa: B008  # a value that never changes
         theme: str = "bcd-dark",
+        ascii_only: bool = False,
         signals: bool = True,
         evidence: Look = look,
     ) -> None:
@@ -126,6 +131,7 @@ class ConsoleApp(App[int]):
         self._examining = threading.Lock()
         self._look_now = threading.Event()
         self._news = NewsDesk()
+        self._ascii = AsciiFilter(enabled=ascii_only)
 
     async def on_mount(self) -> None:
         """Look once before the first frame, then for ever."""
@@ -142,6 +148,15 @@ class ConsoleApp(App[int]):
         await self.switch_mode(self.view.screen)
         threading.Thread(target=self._keep_looking, daemon=True).start()
         threading.Thread(target=self._follow_journal, daemon=True).start()
+
+    @property
+    def ansi_theme(self) -> TerminalTheme:
+        """The theme's own red, green, yellow."""
+        return palette(self.current_theme) if self.current_theme in THEMES else super().ansi_theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and last ours: whatever draws a sign, only its ASCII form leaves where no other can."""
+        return [*super().get_line_filters(), self._ascii] if self._ascii.enabled else super().get_line_filters()
 
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
@@ -253,8 +268,19 @@ class ConsoleApp(App[int]):
             self.call_from_thread(setattr, self, "report", report)
 
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
-        """Copy over OSC 52. Whether the terminal took it can't be known."""
+        """Copy the command of a finding."""
         self.copy_to_clipboard(message.text)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy over OSC 52, and say what is known: that it was sent, or why it was not."""
+        try:
+            sequence = osc52(text, os.environ)
+        except UsageError as error:
+            self.notify(f"{error.message}: {error.hint}", severity="warning", markup=False)
+            return
+        self._clipboard = text  # what Textual itself pastes from
+        if self._driver is not None:
+            self._driver.write(sequence)
         self.notify("sent to the terminal's clipboard", markup=False)
 
     def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
