@@ -26,6 +26,7 @@ from bcd.doctor.finding import Report
 from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import evidence_of
 from bcd.tui.journal import Journal
+from bcd.tui.lab_port import LabPort
 from bcd.tui.screens.check import CheckScreen
 from bcd.tui.screens.config import ConfigScreen
 from bcd.tui.screens.doctor import DoctorScreen
@@ -33,6 +34,8 @@ from bcd.tui.screens.evidence import EvidenceScreen
 from bcd.tui.screens.failed import FailedScreen
 from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
+from bcd.tui.screens.lab import LabScreen
+from bcd.tui.screens.lab_commands import LabCommands
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.themes import THEMES
@@ -55,6 +58,7 @@ class ConsoleApp(App[int]):
 
     CSS_PATH = "console.tcss"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = App.COMMANDS | {LabCommands}
     TITLE = "bcd"
     MODES: ClassVar[dict[str, type]] = {  # type: ignore[assignment]  # Textual's own type is wider
         "overview": OverviewScreen,
@@ -95,6 +99,8 @@ class ConsoleApp(App[int]):
         start_at: str = "overview",
         theme: str = "bcd-dark",
         signals: bool = True,
+        lab: LabPort | None = None,
+        read_only: bool = False,
     ) -> None:
         super().__init__()
         tolerate_any_byte()
@@ -110,17 +116,27 @@ class ConsoleApp(App[int]):
         self.start_anew_at: str | None = None
         """The screen that a new console is to open; None to just end."""
         self._signals = signals
+        self.lab = lab
+        """The lab under this console; None on a node."""
+        self._read_only = read_only
+        self._ended: ExitStatus | None = None
+        self._running_loop: asyncio.AbstractEventLoop | None = None
         self._looking = threading.Lock()
         self._next_look: Timer | None = None
 
     async def on_mount(self) -> None:
         """Look once before the first frame, then for ever."""
+        loop = self._running_loop = asyncio.get_running_loop()
+        if self._ended is not None:
+            self.end(self._ended)
         if self._signals:
-            loop = asyncio.get_running_loop()
             for number, status in ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP)):
                 # Textual leaves mouse mode and the alternate screen behind on these.
                 loop.add_signal_handler(number, self.exit, int(status), int(status))
+        if self._signals or self.lab is not None:
             self.set_interval(_TERMINAL_SECONDS, self._leave_a_dead_terminal)
+        if self.lab is not None:
+            self._add_lab(self.lab)
         self.snapshot = self._read()
         self.events = self._read_events()
         for theme in THEMES:
@@ -129,6 +145,17 @@ class ConsoleApp(App[int]):
         await self.switch_mode(self._start_at)
         self._look()
         threading.Thread(target=self._follow_journal, daemon=True).start()
+
+    def end(self, status: ExitStatus) -> None:
+        """End with `status`, before the first frame or at any time; for any thread, and for a signal's handler."""
+        self._ended = status
+        if self._running_loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed: it has ended
+                self._running_loop.call_soon_threadsafe(self.exit, int(status), int(status))
+
+    def _add_lab(self, lab: LabPort) -> None:
+        self.add_mode("lab", lambda: LabScreen(lab, read_only=self._read_only))
+        self.bind(str(len(self.MODES) + 1), "switch_mode('lab')", description="Lab", show=False)
 
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
@@ -168,6 +195,9 @@ class ConsoleApp(App[int]):
 
     def action_start_anew(self) -> None:
         """End, and have the program that `current` names now take over where this one is."""
+        if self.lab is not None:
+            self.notify("this console ends with its lab, so it can't start anew", severity="warning", markup=False)
+            return
         self.start_anew_at = self.current_mode
         self.exit(0)
 

@@ -11,6 +11,9 @@ from bcd.tui.snapshot import Snapshot
 
 SCREENS = ("overview", "failed", "doctor", "check", "history", "journal", "config")
 
+_WIDE = 90
+"""Columns from which one screen more has room with blanks on both sides."""
+
 
 class TopBar(Static):
     """The top of a screen."""
@@ -30,13 +33,15 @@ class TopBar(Static):
         return text
 
     def _tabs(self, snapshot: Snapshot) -> Text:
+        names = SCREENS if getattr(self.app, "lab", None) is None else (*SCREENS, "lab")
         update = None if snapshot.status is None else snapshot.status.update.value
         counts = {"failed": len(update.failed) if update is not None else 0}
         tabs = Text()
-        for number, name in enumerate(SCREENS, start=1):
+        blank = " " if len(names) == len(SCREENS) or self.size.width >= _WIDE else ""
+        for number, name in enumerate(names, start=1):
             count = f" {counts[name]}" if counts.get(name) else ""
             style = "reverse bold" if name == self._screen_name else "bold" if count else ""
-            tabs.append(f" {number} {name.capitalize()}{count} ", style=style)
+            tabs.append(f"{blank}{number} {name.capitalize()}{count} ", style=style)
         return tabs
 
 
@@ -45,6 +50,10 @@ def _who(snapshot: Snapshot) -> Text:
     text = Text(" bcd ", style="bold")
     if status is not None:
         text.append(f"{status.version}  ", style="bold")
+        if status.left is not None:
+            seconds = int(status.left.seconds)
+            said = f"{seconds} s left to be welcomed" if seconds > 0 else f"{-seconds} s overdue"
+            text.append(f"{said}  ", style="bold yellow" if seconds > 0 else "bold red")
         node = status.config.node.node_id
         text.append(f"{clean(node)}  " if node else "")
     text.append("● agent up" if snapshot.agent is not None else "○ no agent", style="" if snapshot.agent else "yellow")
