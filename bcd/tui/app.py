@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import ClassVar
 
 from textual.app import App
@@ -44,6 +45,8 @@ _CALM_SECONDS = 1.0
 _PENDING_SECONDS = 0.5
 _TERMINAL_SECONDS = 1.0
 _LINES = 2000
+_ENDED = (RuntimeError, CancelledError)
+"""What a thread meets that calls into an app which has ended, or ends at that moment."""
 
 ReadSnapshot = Callable[[], Snapshot]
 ReadEvents = Callable[[], tuple[Json, ...]]
@@ -133,7 +136,7 @@ class ConsoleApp(App[int]):
             for number, status in ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP)):
                 # Textual leaves mouse mode and the alternate screen behind on these.
                 loop.add_signal_handler(number, self.exit, int(status), int(status))
-        if self._signals or self.lab is not None:
+        if self._signals or (self.lab is not None and not self.is_headless):
             self.set_interval(_TERMINAL_SECONDS, self._leave_a_dead_terminal)
         if self.lab is not None:
             self._add_lab(self.lab)
@@ -150,7 +153,7 @@ class ConsoleApp(App[int]):
         """End with `status`, before the first frame or at any time; for any thread, and for a signal's handler."""
         self._ended = status
         if self._running_loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed: it has ended
+            with contextlib.suppress(*_ENDED):  # the loop was closed: it has ended
                 self._running_loop.call_soon_threadsafe(self.exit, int(status), int(status))
 
     def _add_lab(self, lab: LabPort) -> None:
@@ -159,7 +162,7 @@ class ConsoleApp(App[int]):
 
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "journal_source", self._journal.source())
             for lines in self._journal.follow():
                 self.call_from_thread(self._add_lines, lines)
@@ -185,7 +188,7 @@ class ConsoleApp(App[int]):
             answer = self._judge(given)
         except BcdError as error:
             answer = error
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "acceptance", answer)
 
     def action_evidence(self) -> None:
@@ -206,7 +209,7 @@ class ConsoleApp(App[int]):
         threading.Thread(target=self._look_in_thread, daemon=True).start()
 
     def _look_in_thread(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the app ended meanwhile
+        with contextlib.suppress(*_ENDED):  # the app ended meanwhile
             try:
                 snapshot, events = self._read(), self._read_events()
             except Exception as error:  # noqa: BLE001  # a console that stopped looking would go on showing what was
@@ -242,7 +245,7 @@ class ConsoleApp(App[int]):
             report = self._examine()
         finally:
             self._looking.release()
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "report", report)
 
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
@@ -260,7 +263,7 @@ class ConsoleApp(App[int]):
             said, severity = f"cleared: {', '.join(f.version for f in forgotten) or 'nothing'}", "information"
         except BcdError as error:
             said, severity = f"{clean(error.message)} ({error.code})", "error"
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(self.notify, clean(said), severity=severity, markup=False)
             self.call_from_thread(self._look)
 

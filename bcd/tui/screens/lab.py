@@ -6,6 +6,7 @@ Every act runs in a thread: it may sign a release, or wait for a process to end.
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
 from typing import ClassVar
 
 from rich.table import Table
@@ -41,6 +42,8 @@ from bcd.tui.words import age, moment
 _LOOK_SECONDS = 0.25
 _WHO_COLUMNS = 10
 _STYLES = {"you": "bold", "lab": "dim", "supervisor": "magenta", "gateway": "cyan", "releases": "blue"}
+_ENDED = (RuntimeError, CancelledError)
+"""What a thread meets that calls into an app which has ended, or ends at that moment."""
 _READ_ONLY = "this console is read-only"
 
 
@@ -158,7 +161,7 @@ class LabScreen(ConsoleScreen):
         try:
             self._lab.do(name)
         except BcdError as error:
-            with contextlib.suppress(RuntimeError):  # the app ended meanwhile
+            with contextlib.suppress(*_ENDED):  # the app ended meanwhile
                 said = clean(f"{error.message} ({error.code}); {error.hint}")
                 self.app.call_from_thread(self.notify, said, severity="error", markup=False)
         except Exception:
