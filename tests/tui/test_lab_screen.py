@@ -151,7 +151,7 @@ async def test_the_deadline_and_the_slots_are_read_at_every_size() -> None:
         world = world_of(FakeLab())
         world.snapshot = states.pending()
         async with opened(world, "lab", size) as (app, pilot):
-            await until(pilot, lambda app=app: "s left" in flat(app))  # type: ignore[misc]
+            await until(pilot, lambda app=app: "87 s left" in flat(app))  # type: ignore[misc]
             assert "good" in flat(app)
             if size != (40, 12):
                 assert "current ▶ slot" in flat(app)

@@ -52,7 +52,7 @@ def _who(snapshot: Snapshot) -> Text:
         text.append(f"{status.version}  ", style="bold")
         if status.left is not None:
             seconds = int(status.left.seconds)
-            said = f"{seconds} s left to be welcomed" if seconds > 0 else f"{-seconds} s overdue"
+            said = f"{seconds} s left" if seconds > 0 else f"{-seconds} s overdue"
             text.append(f"{said}  ", style="bold yellow" if seconds > 0 else "bold red")
         node = status.config.node.node_id
         text.append(f"{clean(node)}  " if node else "")
