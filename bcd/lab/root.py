@@ -62,6 +62,11 @@ class Root:
         """Arms a power cut (see `bcd.lab.binary`)."""
         return self.home / "power-cut"
 
+    @property
+    def clock_file(self) -> Path:
+        """Steps the wall clock (see `bcd.lab.clock`)."""
+        return self.home / "clock-step"
+
     def make(self, *, binary: bytes, config: Mapping[str, Mapping[str, str | int]]) -> None:
         """Lay out a machine on which a plain bcd was just installed; `config` is tables of keys."""
         for directory in (self.config.parent, self.entrypoint.parent, self.slots, self.data, self.temporary):

@@ -77,6 +77,17 @@ class Supervisor:
             self._thread = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
             self._thread.start()
 
+    def kill(self) -> None:
+        """End the node's process with SIGKILL, as a crash would: it is restarted, as far as the start limit lets it."""
+        with self._lock:
+            self._signal(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """End the node in order and start it, its start limit forgotten: `systemctl reset-failed` and `restart`."""
+        self.stop()
+        self._limit.reset()
+        self.start()
+
     def stop(self) -> None:
         """End the node in order (SIGTERM) and leave it stopped."""
         self._end(signal.SIGTERM)

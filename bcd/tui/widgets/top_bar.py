@@ -15,6 +15,9 @@ SCREENS = ("overview", "failed", "doctor", "check", "history", "journal", "confi
 _PARTS = ("origin", "runs", "here", "node", "agent", "gateway", "old")
 """In their order on the line."""
 
+_WIDE = 90
+"""Columns from which one screen more has room with blanks on both sides."""
+
 
 class TopBar(Static):
     """The top of a screen. Drawn anew only where it would read otherwise: it costs the terminal two whole lines."""
@@ -44,9 +47,13 @@ class TopBar(Static):
     async def on_click(self, event: events.Click) -> None:
         """Go to the screen whose name was clicked."""
         if event.y == 1:
-            name = next((name for name, end in zip(SCREENS, self._ends, strict=False) if event.x < end), None)
+            name = next((name for name, end in zip(self._names, self._ends, strict=False) if event.x < end), None)
             if name is not None:
                 await self.run_action(f"app.switch_mode('{name}')")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return SCREENS if getattr(self.app, "lab", None) is None else (*SCREENS, "lab")
 
     def _draw(self) -> None:
         if self._snapshot is not None:
@@ -62,7 +69,7 @@ class TopBar(Static):
         for pad, short in ((" ", False), ("", False), ("", True)):
             tabs = Text()
             self._ends = []
-            for number, name in enumerate(SCREENS, start=1):
+            for number, name in enumerate(self._names, start=1):
                 count = f" {counts[name]}" if counts.get(name) else ""
                 here = name == self._screen_name
                 style = "reverse bold" if here else "bold" if count else ""
