@@ -13,10 +13,10 @@ from _frozen_importlib_external import ExtensionFileLoader
 import _bundle
 import bundle_index
 
-_linked = set()
+_linked: set[str] = set()
 
 
-def _link(names):
+def _link(names: list[str]) -> None:
     for name in names:
         if name not in _linked:
             place, wanted = bundle_index.LIBRARIES[name]
@@ -32,10 +32,10 @@ def _link(names):
 class _Loader:
     """Loads one extension module from sealed memory."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self._name = name
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> object:  # noqa: ARG002  # the protocol's shape
         place, wanted = bundle_index.EXTENSIONS[self._name]
         _link(wanted)
         descriptor, path = _bundle.hold(self._name, *place)
@@ -48,7 +48,7 @@ class _Loader:
         finally:
             os.close(descriptor)
 
-    def exec_module(self, module):
+    def exec_module(self, module: object) -> None:
         self._real.exec_module(module)
 
 
@@ -56,7 +56,7 @@ class _Finder:
     """Knows the extension modules of the binary."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004  # as above
         if name not in bundle_index.EXTENSIONS:
             return None
         return ModuleSpec(name, _Loader(name), origin=f"{sys.path[0]}/{name.replace('.', '/')}")
