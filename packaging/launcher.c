@@ -38,6 +38,17 @@ static int open_self(void)
     return high;
 }
 
+/* Whether the zip at the end is there to its end, so that a torn file fails with a sentence. */
+static int is_whole(void)
+{
+    static const unsigned char end[] = {'P', 'K', 5, 6};
+    enum { END_BYTES = 22 }; /* of a zip without a comment */
+    unsigned char found[sizeof end];
+    off_t size = lseek(self, 0, SEEK_END);
+    return size >= END_BYTES && pread(self, found, sizeof found, size - END_BYTES) == (ssize_t)sizeof found
+        && memcmp(found, end, sizeof end) == 0;
+}
+
 static int fill(int memory, off_t offset, size_t left)
 {
     while (left > 0) {
@@ -157,6 +168,10 @@ int main(int argc, char **argv)
     if (self < 0) {
         fprintf(stderr, "bcd: this program can't read itself (/proc/self/exe: %s); it needs /proc, and its file must be "
                         "readable for this user (mode 0755)\n", strerror(errno));
+        return CANNOT_START;
+    }
+    if (!is_whole()) {
+        fputs("bcd: this program's file is torn: install it anew\n", stderr);
         return CANNOT_START;
     }
     wchar_t archive[64];
