@@ -48,8 +48,11 @@ def main() -> int:
 def _stamp() -> str:
     """The source of `bcd._stamp`. Version and build time come from the tree, the sequence from whoever releases."""
     from bcd import __version__  # noqa: PLC0415  # the tree's, which is on the path
+    from bcd.core.versions import is_version  # noqa: PLC0415
 
     version = os.environ.get("BCD_RELEASE_VERSION", __version__)
+    if not is_version(version):
+        raise PackError(f"BCD_RELEASE_VERSION is {version!r}; set it to a semantic version, as 1.4.0")
     sequence = os.environ.get("BCD_RELEASE_SEQUENCE", "0")
     if not re.fullmatch(r"0|[1-9][0-9]{0,15}", sequence):
         raise PackError(f"BCD_RELEASE_SEQUENCE is {sequence!r}; set it to the release's number, 1 or more")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -75,7 +75,9 @@ def test_a_child_gets_the_environment_and_the_descriptors_that_bcd_was_given(bin
     """Nothing of the packing shows, in any locale: a library path above all would break the system's own programs."""
     out = tmp_path / "told"
     tool = tmp_path / "systemctl"
-    tool.write_text(f"#!/bin/sh\n{{ cat /proc/$$/environ; echo; ls -l /proc/$$/fd | grep -c memfd:; }} >>'{out}'\nexit 1\n")
+    tool.write_text(
+        f"#!/bin/sh\n{{ cat /proc/$$/environ; echo; ls -l /proc/$$/fd | grep -c memfd:; }} >>'{out}'\nexit 1\n"
+    )
     tool.chmod(0o755)
     for given in (
         {"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "C", "LD_LIBRARY_PATH": "/opt/lib", "X": "\udcff"},
@@ -142,7 +144,7 @@ def test_a_torn_file_fails_with_a_sentence(binary: Path, tmp_path: Path, part: f
 
 
 @pytest.fixture
-def bare(binary: Path, tmp_path: Path) -> Iterator[Path]:
+def bare(binary: Path, tmp_path: Path) -> Path:
     """A root with the binary, glibc, /proc, and nothing else; read-only."""
     root = tmp_path / "root"
     (root / "proc").mkdir(parents=True)

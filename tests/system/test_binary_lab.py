@@ -53,8 +53,8 @@ def test_a_release_is_accepted_and_becomes_the_process_with_its_environment(worl
     assert list(node.root.temporary.iterdir()) == []
 
 
-def test_a_release_that_crashes_is_swapped_back(world: World, binary: Path, record_property: object) -> None:
-    """At the start limit, by the script, which needs nothing of it; the time is for the reader of -rA."""
+def test_a_release_that_crashes_is_swapped_back(world: World, binary: Path) -> None:
+    """At the start limit, by the script, which needs nothing of it."""
     node = started(world, "crash", binary)
     body = variant(binary.read_bytes(), version="1.4.1", sequence=15, first=EXITS_AT_ONCE)
     release = world.publisher.publish("1.4.1", 15, shelf="crash", recipe=Recipe(file=body))
