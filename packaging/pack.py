@@ -1,4 +1,4 @@
-"""Make the bcd binary: one executable file with CPython, bcd and all it needs (docs/decisions/0007-the-binary.md).
+"""Make the bcd binary: one executable file with CPython, bcd and all it needs (docs/decisions/0008-the-binary.md).
 
 The file is the launcher (an ELF program with CPython linked in), then the shared objects of the extension modules, each
 at a page's start, then a zip of compiled modules. Same tree, same tools, same stamp: the same bytes.

@@ -1,7 +1,7 @@
 """From this process into whatever the entrypoint leads to now: same arguments, same environment, same pid.
 
 Through the entrypoint, never through the path of the running file: that one names the old slot (field report 18). The
-packed binary adds nothing to the environment (ADR 0007), so there is nothing to take out of it.
+packed binary adds nothing to the environment (ADR 0008), so there is nothing to take out of it.
 """
 
 import os
