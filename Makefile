@@ -63,9 +63,11 @@ binary: $(VENV)/.stamp-bcd  ## dist/bcd: one executable file with all that bcd n
 reproduce: $(VENV)/.stamp-bcd  ## make the binary twice, in two places and two ways, and compare
 	@packaging/reproduce.sh $(BIN)/python
 
-bench: $(VENV)/.stamp-bcd  ## what a command costs, and an update's memory, beside a bare interpreter
+bench: $(VENV)/.stamp-bcd  ## what a command and a doctor cost, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
+	@$(BIN)/python benchmarks/doctor.py
 	@$(BIN)/python benchmarks/update_memory.py
+	@$(BIN)/python benchmarks/console.py
 
 coverage: $(VENV)/.stamp-dev  ## the everyday tests, measured
 	@$(BIN)/coverage erase

@@ -1,6 +1,6 @@
 """The `bcd` command: parses, opens the right layer lazily, owns the streams and the exit status.
 
-`bcd update` and `bcd version` in their plain forms are taken by hand before click is loaded, which alone would cost
+`bcd update`, `bcd version` and `bcd doctor` in their plain forms are taken by hand before click is loaded, which alone would cost
 more than both; every other spelling, help and errors included, is click's. What is loaded when is measured (ADR 0002).
 """
 
@@ -9,8 +9,17 @@ import os
 import sys
 from collections.abc import Sequence
 
-_PLAIN: dict[str, tuple[str, ...]] = {"update": ("--config", "--color"), "version": ()}
-"""The commands with a plain form, and what options it may have beside --json."""
+_PLAIN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "update": (("--config", "--color"), ("--json",)),
+    "version": ((), ("--json",)),
+    "doctor": (("--config", "--color", "--format"), ("--json", "--offline", "--strict", "--verbose", "-v")),
+}
+"""The commands with a plain form: its options with a value, and those without."""
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "--color": ("auto", "always", "never"),
+    "--format": ("rich", "plain", "json", "junit", "prometheus"),
+}
+"""What some values must be, for click to complain where they are not."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,24 +76,27 @@ def _run(arguments: list[str]) -> int:
 
     if arguments[0] == "version":
         return show_version(as_json="--json" in plain)
+    if arguments[0] == "doctor":
+        from bcd.commands.doctor import examine_plainly
+
+        return examine_plainly(plain.get("--config", DEFAULT_PATH), plain)
     return show_update(
         plain.get("--config", DEFAULT_PATH), as_json="--json" in plain, color=plain.get("--color", "auto")
     )
 
 
-def _plain_options(arguments: list[str], known: tuple[str, ...]) -> dict[str, str] | None:
+def _plain_options(arguments: list[str], known: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, str] | None:
     """The options, where they are the plain ones alone; None leaves it to click to understand or to complain."""
-    from bcd.commands.streams import COLOR_CHOICES
-
+    with_value, without = known
     options: dict[str, str] = {}
     waiting = iter(arguments)
     for argument in waiting:
         name, given, value = argument.partition("=")
-        if argument == "--json":
-            options["--json"] = ""
-        elif name in known:
+        if argument in without:
+            options[argument] = ""
+        elif name in with_value:
             found = value if given else next(waiting, None)
-            if not found or (name == "--color" and found not in COLOR_CHOICES):
+            if not found or found not in _CHOICES.get(name, (found,)):
                 return None
             options[name] = found
         else:

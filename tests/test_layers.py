@@ -76,6 +76,13 @@ def test_help_loads_click_and_neither_a_screen_nor_a_session(config: Path) -> No
     assert top_level(modules, ("cryptography", "textual", "urllib3", "websockets")) == []
 
 
+@pytest.mark.parametrize("command", ["keygen", "sign", "verify", "inspect"])
+def test_help_for_releases_loads_no_key(command: str) -> None:
+    modules = loaded_by("from bcd.cli import main\nmain(sys.argv[1:])", "release", command, "--help")
+    assert top_level(modules, ("cryptography", "rfc8785", "textual", "urllib3", "websockets")) == []
+    assert not [module for module in modules if module.startswith("bcd.release")]
+
+
 def test_the_agent_loads_nothing_that_draws() -> None:
     modules = loaded_by("import bcd.node.main")
     assert "websockets" in modules
@@ -89,8 +96,18 @@ def test_the_update_manager_loads_nothing_that_draws_and_no_session() -> None:
 
 
 def test_signing_a_release_loads_nothing_that_draws_or_talks() -> None:
-    modules = loaded_by("import bcd.release.keys, bcd.release.manifest, bcd.release.signing")
+    modules = loaded_by("import bcd.release.keyfile, bcd.release.manifestfile, bcd.release.signer, bcd.release.signing")
     assert top_level(modules, (*DRAWS, "urllib3", "websockets")) == []
+
+
+@pytest.mark.parametrize("form", ["json", "plain", "junit", "prometheus"])
+def test_the_doctors_report_for_programs_loads_nothing_that_draws_and_no_frames(form: str, config: Path) -> None:
+    """Half a second is all that a whole run may take (benchmarks/doctor.py)."""
+    modules = loaded_by(
+        "from bcd.cli import main\nmain(sys.argv[1:])", "doctor", "--format", form, "--config", str(config)
+    )
+    assert "bcd.doctor.checks" in modules
+    assert top_level(modules, (*DRAWS, "asyncio", "cryptography", "msgspec", "urllib3")) == []
 
 
 def test_the_doctor_looks_without_drawing_and_without_a_manager() -> None:

@@ -41,7 +41,8 @@ def check_release(
     if as_json:
         print_lines([json.dumps(check_json(answer), indent=2)])
     else:
-        print_lines(_lines(answer, color=wants_color(color, sys.stdout)))
+        accepted = "accepted: this node would take this release"
+        print_lines(check_lines(answer, color=wants_color(color, sys.stdout), accepted=accepted))
     return ExitStatus.OK if answer.refusal is None else ExitStatus.PROBLEM
 
 
@@ -153,13 +154,13 @@ def read_manifest(path: str) -> bytes:
             f"{path}: this user may not read it",
             "name a file that it may, or - for standard input",
         ) from error
-    except OSError as error:
-        raise UsageError(
-            "unreadable-manifest", f"{path}: {error.strerror}", "name a file, or - for standard input"
-        ) from error
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "no name of a file"
+        raise UsageError("unreadable-manifest", f"{path}: {said}", "name a file, or - for standard input") from error
 
 
-def _lines(answer: Acceptance, *, color: bool) -> list[str]:
+def check_lines(answer: Acceptance, *, color: bool, accepted: str) -> list[str]:
+    """The answer in lines, check by check; `accepted` ends them where nothing refused."""
     lines = []
     for check in answer.checks:
         style = RED if check.state == "failed" else DIM if check.state != "passed" else ""
@@ -168,6 +169,6 @@ def _lines(answer: Acceptance, *, color: bool) -> list[str]:
         if check.code == "manifest-signatures" and answer.verification is not None:
             lines += [f"      {v.kid or '(unread)'}: {v.why}" for v in answer.verification.signatures]
     if answer.refusal is None:
-        return [*lines, "accepted: this node would take this release"]
+        return [*lines, accepted]
     lines.append(f"refused: {clean(answer.refusal.message)} ({answer.refusal.code})")
     return [*lines, f"  try: {clean(answer.refusal.hint)}"] if answer.refusal.hint else lines

@@ -2,7 +2,8 @@
 
 import os
 import time
-from itertools import islice
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from bcd.commands.check import judge_manifest, read_manifest
 from bcd.commands.streams import print_lines
@@ -11,43 +12,70 @@ from bcd.core.build import this_build
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
 from bcd.core.durable import host_error
-from bcd.core.errors import BcdError, NotPermitted
+from bcd.core.errors import NotPermitted
 from bcd.core.exits import ExitStatus
-from bcd.core.history import read_events
-from bcd.core.layout import layout_of
-from bcd.core.records import Failed, Json
-from bcd.node.client import read_live_state
+from bcd.core.records import Failed
+from bcd.core.text import clean
 from bcd.tui.preflight import require_terminal
-from bcd.tui.source import Source
+from bcd.tui.view import View
 
-_EVENTS = 500
+if TYPE_CHECKING:
+    from bcd.tui.app import ConsoleApp
+    from bcd.tui.journal import Journal
+
 _NARRATE_SECONDS = 0.5
+_ARGUMENT_LIMIT = 300
+"""Characters of what is carried into a new console."""
 
 
-def run_console(
-    config_path: str, *, screen: str, theme: str, mouse: bool, read_only: bool, log: str | None
-) -> ExitStatus:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What the console was started with."""
+
+    config_path: str
+    view: View = field(default_factory=View)
+    theme: str = "dark"
+    mouse: bool = False
+    read_only: bool = False
+    log: str | None = None
+    color: str = "auto"
+    bundle: str | None = None
+
+
+def run_console(asked: Asked) -> ExitStatus:
     """Open the console.
 
     Raises:
-        UsageError: `no-terminal`.
+        UsageError: `no-terminal`, or `unreadable-bundle`.
+        HostError: the program that `current` names could not be started.
     """
     require_terminal()
+    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked)
+    try:
+        app.run(mouse=asked.mouse)
+    finally:
+        journal.close()
+    if app.start_anew_at is not None:
+        _start_anew(asked, app.start_anew_at, app.theme)
+    # Textual ends a crashed app with a return code and no exception: it must not pass for a good end.
+    code = app.return_code
+    return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
+
+
+def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
+    from bcd.core.units import NODE_UNIT
     from bcd.doctor.checks import CHECKS
     from bcd.doctor.finding import Report
-    from bcd.doctor.probes import NODE_UNIT, SYSTEMD_DIRECTORY, Probes
+    from bcd.doctor.probes import SYSTEMD_DIRECTORY, Probes
     from bcd.doctor.run import run_checks
+    from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp
+    from bcd.tui.glyphs import terminal_is_ascii_only
     from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
+    from bcd.tui.source import Source
 
-    build, clock = this_build(), SystemClock()
-    source = Source(config_path, build, clock, read_live_state, read_only=read_only)
-
-    def events() -> tuple[Json, ...]:
-        try:
-            return tuple(islice(read_events(layout_of(load_config(config_path)).history), _EVENTS))
-        except (OSError, BcdError):
-            return ()
+    build, clock, config_path = this_build(), SystemClock(), asked.config_path
+    source = Source(config_path, build, clock, LiveFollower(), read_only=asked.read_only)
 
     def examine() -> Report:
         return run_checks(CHECKS, Probes(config_path=config_path, timeout_seconds=4.0), timeout_seconds=5.0)
@@ -56,7 +84,7 @@ def run_console(
         from bcd.core.manager import Manager
         from bcd.core.service import NoServiceManager
 
-        if read_only:
+        if asked.read_only:
             raise NotPermitted("read-only", "this console is read-only", "start it without --read-only")
         manager = Manager(config=load_config(config_path), build=build, clock=clock, service=NoServiceManager())
         return manager.clear_failed(versions)
@@ -65,44 +93,76 @@ def run_console(
         return judge_manifest(given.encode() if given.startswith("{") else read_manifest(given), config_path)
 
     journal: Journal = NoJournal("no journal: there is no systemd here, and no --log FILE was given")
-    if log is not None:
-        journal = LogFile(log)
+    if asked.log is not None:
+        journal = LogFile(asked.log)
     elif os.path.isdir(SYSTEMD_DIRECTORY):
         journal = SystemdJournal(NODE_UNIT)
     app = ConsoleApp(
         read=source.read,
-        read_events=events,
+        read_events=source.read_events,
         examine=examine,
         clear=clear,
         judge=judge,
         journal=journal,
-        start_at=screen,
-        theme=theme,
+        view=asked.view,
+        theme=f"bcd-{asked.theme}",
+        ascii_only=terminal_is_ascii_only(),
     )
-    try:
-        app.run(mouse=mouse)
-    finally:
-        journal.close()
-    if app.start_anew_at is not None:
-        _start_anew(config_path, app.start_anew_at)
-    # Textual ends a crashed app with a return code and no exception: it must not pass for a good end.
-    code = app.return_code
-    return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
+    return app, journal
 
 
-def _start_anew(config_path: str, screen: str) -> None:
-    entrypoint = load_config(config_path).update.entrypoint
+def _of_bundle(asked: Asked, file: str) -> "tuple[ConsoleApp, Journal]":
+    """Another machine's, from a bundle: nothing here looks at this one."""
+    from bcd.doctor.open_bundle import open_bundle
+    from bcd.tui.bundled import Bundled, no_judging
+
+    bundled = Bundled(file, open_bundle(file))
+    from bcd.tui.app import ConsoleApp
+
+    app = ConsoleApp(
+        read=bundled.read,
+        read_events=bundled.read_events,
+        examine=bundled.examine,
+        clear=bundled.clear,
+        judge=no_judging,
+        journal=bundled.journal,
+        view=asked.view,
+        theme=f"bcd-{asked.theme}",
+        evidence=bundled.look,
+    )
+    return app, bundled.journal
+
+
+def anew(asked: Asked, view: View, theme: str) -> list[str]:
+    """The arguments with which a new console shows what this one showed, and may do what it might."""
+    given = ["console", "--config", asked.config_path, "--screen", view.screen, "--theme", theme.removeprefix("bcd-")]
+    # With `=`: what was typed may begin with a dash. Cleaned: an argument holds no NUL and no half of a character.
+    if view.filter:
+        given.append(f"--filter={clean(view.filter, _ARGUMENT_LIMIT)}")
+    if view.cursor:
+        given.append(f"--cursor={clean(view.cursor, _ARGUMENT_LIMIT)}")
+    if asked.log is not None:
+        given.append(f"--log={asked.log}")
+    if asked.color != "auto":
+        given.append(f"--color={asked.color}")
+    return [*given, *(["--mouse"] if asked.mouse else []), *(["--read-only"] if asked.read_only else [])]
+
+
+def _start_anew(asked: Asked, view: View, theme: str) -> None:
+    entrypoint = load_config(asked.config_path).update.entrypoint
     try:
-        os.execv(entrypoint, [entrypoint, "console", "--config", config_path, "--screen", screen])  # noqa: S606
+        os.execv(entrypoint, [entrypoint, *anew(asked, view, theme)])  # noqa: S606
     except OSError as error:
         raise host_error(error, "start the console anew") from error
 
 
 def run_narrated(config_path: str) -> None:
     """Say what is, then each change, a plain sentence a line, until a signal ends it or nobody reads any more."""
+    from bcd.node.follow import LiveFollower
     from bcd.tui.narrate import narrate
+    from bcd.tui.source import Source
 
-    source = Source(config_path, this_build(), SystemClock(), read_live_state)
+    source = Source(config_path, this_build(), SystemClock(), LiveFollower())
     for sentence in narrate(source.read, lambda: time.sleep(_NARRATE_SECONDS)):
         if not print_lines([sentence]):
             return

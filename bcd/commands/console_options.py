@@ -31,6 +31,11 @@ THEMES = ("dark", "light", "contrast")
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
 @click.option("--mouse", is_flag=True, help="Take the mouse too.")
 @click.option("--log", metavar="FILE", help="The log to follow where the service's is no journal.")
+@click.option("--filter", "filtered", metavar="TEXT", default="", help="Open with this in the screen's field.")
+@click.option("--cursor", metavar="WHAT", default="", help="Open on this: a failed version, a finding's id, an event.")
+@click.option(
+    "--bundle", metavar="FILE", help="Show another machine's bundle (bcd doctor bundle), and nothing of this one."
+)
 @click.option("--narrate", is_flag=True, help="No screen: a plain sentence a change, for screen readers and logs.")
 @color_option
 def console(
@@ -40,12 +45,20 @@ def console(
     read_only: bool,  # noqa: FBT001
     mouse: bool,  # noqa: FBT001
     log: str | None,
+    filtered: str,
+    cursor: str,
+    bundle: str | None,
     narrate: bool,  # noqa: FBT001
     color: str,
 ) -> int:
     """Leave it open during a rollout: what runs, where the update is, how long it has, what failed and why."""
-    from bcd.commands.console import run_console, run_narrated
+    from bcd.commands.console import Asked, run_console, run_narrated
+    from bcd.tui.view import View
 
+    if narrate and bundle is not None:
+        raise click.UsageError(
+            "--bundle shows what was, and --narrate tells what changes; bcd doctor open FILE prints it"
+        )
     if narrate:
         run_narrated(config_path)
         return ExitStatus.OK
@@ -54,4 +67,15 @@ def console(
     else:
         # Textual asks whether the variable is there at all; one place of ours decides.
         os.environ["NO_COLOR"] = "1"
-    return run_console(config_path, screen=screen, theme=f"bcd-{theme}", mouse=mouse, read_only=read_only, log=log)
+    return run_console(
+        Asked(
+            config_path=config_path,
+            view=View(screen=screen, filter=filtered, cursor=cursor),
+            theme=theme,
+            mouse=mouse,
+            read_only=read_only,
+            log=log,
+            color=color,
+            bundle=bundle,
+        )
+    )

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import stat
 import tempfile
 import traceback
+from contextlib import suppress
 
 from bcd.commands.streams import print_error, say
 from bcd.core.build import this_build
@@ -11,6 +13,10 @@ from bcd.core.errors import HostError
 from bcd.core.exits import ExitStatus
 from bcd.core.text import clean
 
+_PREFIX, _SUFFIX = "bcd-crash-", ".txt"
+_KEPT = 8
+"""How many of a user's tracebacks are kept, the newest."""
+_LIMIT_BYTES = 256 * 1024
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -32,10 +38,28 @@ def report_fault(error: Exception) -> ExitStatus:
 
 
 def _keep(error: BaseException) -> str | None:
+    text = "".join(traceback.format_exception(error)).encode(errors="backslashreplace")
     try:
-        handle, path = tempfile.mkstemp(prefix="bcd-crash-", suffix=".txt")
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            traceback.print_exception(error, file=file)
+        handle, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
+        with open(handle, "wb") as file:
+            file.write(text[:_LIMIT_BYTES])
     except OSError:
         return None
+    _forget_old(os.path.dirname(path))
     return path
+
+
+def _forget_old(directory: str) -> None:
+    # A service that crashes at each of its starts must not fill the disk with the same story. What is not ours, or is
+    # no file, is left alone: everybody may put names into /tmp.
+    found = []
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX):
+                with suppress(OSError):
+                    kept = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(kept.st_mode) and kept.st_uid == os.geteuid():
+                        found.append((kept.st_mtime_ns, entry.path))
+    for _, path in sorted(found)[:-_KEPT]:
+        with suppress(OSError):
+            os.unlink(path)

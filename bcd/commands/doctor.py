@@ -4,14 +4,14 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bcd.commands.streams import RED, paint, print_lines
+from bcd.commands.streams import RED, paint, print_lines, wants_color
 from bcd.core.errors import UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.text import clean
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FORMATS = ("rich", "plain", "json", "junit", "prometheus")
+TIMEOUT_SECONDS = 5.0
+"""What each check may take where nobody says otherwise."""
 _BETWEEN_SECONDS = 1.0
 _WATCH_SECONDS = 2.0
 _SIGNAL_SECONDS = 0.05
@@ -62,6 +64,27 @@ def select_checks(only: Sequence[str], skip: Sequence[str], *, offline: bool) ->
     if not selected:
         raise UsageError("unknown-check", "--only, --skip and --offline together leave no check", "bcd doctor --list")
     return selected
+
+
+def examine_plainly(config_path: str, options: Mapping[str, str]) -> ExitStatus:
+    """Run all checks once, as the command's options say that need no click: each that was given, with its value."""
+    terminal = sys.stdout.isatty()
+    return examine(
+        config_path,
+        select_checks((), (), offline="--offline" in options),
+        timeout_seconds=TIMEOUT_SECONDS,
+        wait_seconds=None,
+        form=chosen_format(options.get("--format"), as_json="--json" in options, terminal=terminal),
+        strict="--strict" in options,
+        verbose="--verbose" in options or "-v" in options,
+        color=wants_color(options.get("--color", "auto"), sys.stdout),
+        terminal=terminal and sys.stderr.isatty(),
+    )
+
+
+def chosen_format(form: str | None, *, as_json: bool, terminal: bool) -> str:
+    """One of `FORMATS`: what was asked for, or what suits where the report goes."""
+    return "json" if as_json else form or ("rich" if terminal else "plain")
 
 
 def examine(

@@ -64,7 +64,7 @@ def doctor(
     checks = work.select_checks(only, skip, offline=offline)
     colored, terminal = wants_color(color, sys.stdout), sys.stdout.isatty()
     timeout_seconds = parse_span(timeout)
-    chosen = "json" if as_json else form or ("rich" if terminal else "plain")
+    chosen = work.chosen_format(form, as_json=as_json, terminal=terminal)
     if self_test:
         return work.self_test(checks, form=chosen, color=colored)
     if watch:

@@ -8,9 +8,6 @@ from difflib import get_close_matches
 from typing import Any
 
 import rich_click as click
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from bcd.commands.streams import COLOR_CHOICES
 from bcd.core.config import DEFAULT_PATH
@@ -98,6 +95,9 @@ class Command(click.RichCommand):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         """Write the description; what follows a backspace stays in its lines."""
+        from rich.padding import Padding  # for help alone
+        from rich.text import Text
+
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
             verbatim = paragraph.startswith("\b\n")
             words = paragraph.removeprefix("\b\n") if verbatim else " ".join(paragraph.split())
@@ -105,6 +105,10 @@ class Command(click.RichCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # as above
         """Write the exit statuses as a table."""
+        from rich.padding import Padding
+        from rich.table import Table
+        from rich.text import Text
+
         if self.epilog:
             table = Table.grid(padding=(0, 2))
             table.add_column(no_wrap=True, justify="right")

@@ -11,6 +11,7 @@ from bcd.commands.console_options import console
 from bcd.commands.doctor_options import doctor
 from bcd.commands.lab import lab
 from bcd.commands.options import Suggesting, config_option, json_option, nearest, prepare_help
+from bcd.commands.release import release
 from bcd.commands.streams import COLOR_CHOICES, wants_color
 from bcd.commands.update import update
 from bcd.core.errors import UsageError
@@ -33,19 +34,23 @@ bcd.add_command(update)
 bcd.add_command(doctor)
 bcd.add_command(console)
 bcd.add_command(lab)
+bcd.add_command(release)
+
+
+_log_level_option = click.option(
+    "--log-level",
+    metavar="LEVEL",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="What is logged to standard error: debug, info, warning or error.",
+)
 
 
 def _agent(role: str, summary: str) -> None:
     @bcd.command(name=role, help=summary, epilog=_AGENT_EXITS)
     @config_option
-    @click.option(
-        "--log-level",
-        metavar="LEVEL",
-        type=click.Choice(("debug", "info", "warning", "error")),
-        default="info",
-        show_default=True,
-        help="What is logged to standard error: debug, info, warning or error.",
-    )
+    @_log_level_option
     def run(config_path: str, log_level: str) -> int:
         from bcd.commands.agent import run_role
 
@@ -56,6 +61,16 @@ _agent("node", "Run the agent of a node. It updates itself.")
 _agent("site", "Run the agent of a site. It updates itself.")
 _agent("sim", "Run a simulated node. It does not update itself.")
 _agent("ramdisk", "Run the agent of a machine that boots from a RAM disk. It does not update itself.")
+
+
+@bcd.command(epilog=_AGENT_EXITS)
+@config_option
+@_log_level_option
+def helper(config_path: str, log_level: str) -> int:
+    """Run the privileged half of a node that runs as its own user, as root."""
+    from bcd.commands.agent import run_helper_command
+
+    return run_helper_command(config_path, log_level)
 
 
 @bcd.command()

@@ -31,6 +31,78 @@ class AcceptanceJson(TypedDict):
     checks: list[CheckJson]
 
 
+class VerdictJson(TypedDict):
+    """What one signature was worth against the pins."""
+
+    kid: str
+    pin: str | None
+    """The pin that it counted for."""
+    why: str
+
+
+class AgainstJson(TypedDict):
+    """What a manifest was judged by; `now` is Unix seconds, null is what was not given."""
+
+    pins: list[str]
+    threshold: int
+    now: int
+    now_given: bool
+    """Whether --at gave it; else it is the clock of the machine that verified."""
+    floor: int | None
+    platform: str | None
+
+
+class VerificationJson(AcceptanceJson):
+    """`bcd release verify --json`: as `bcd update check`, what it was judged by, and each signature."""
+
+    signatures: list[VerdictJson]
+    against: AgainstJson
+
+
+class ArtifactJson(TypedDict):
+    """One file of a release."""
+
+    name: str
+    platform: str
+    sha256: str
+    size: int
+    """Bytes."""
+
+
+class KeyJson(TypedDict):
+    """A key that a manifest lists; being listed is no trust."""
+
+    kid: str
+    pin: str
+
+
+class SignatureJson(TypedDict):
+    """One signature, held against the key that the manifest itself lists for it."""
+
+    kid: str
+    pin: str | None
+    """Of the listed key; null where there is none of that kid."""
+    valid: bool
+    why: str
+
+
+class InspectionJson(TypedDict):
+    """`bcd release inspect --json`: what a manifest says, believed or not; times are Unix seconds."""
+
+    format: int
+    pins_checked: Literal[False]
+    """Nothing here was held against pins; `bcd release verify` does that."""
+    product: str
+    version: str
+    sequence: int
+    issued_at: int
+    expires_at: int
+    canonical: bool
+    artifacts: list[ArtifactJson]
+    keys: list[KeyJson]
+    signatures: list[SignatureJson]
+
+
 class ClearedJson(TypedDict):
     """`bcd update --clear-failed --json`."""
 
@@ -61,6 +133,8 @@ class VersionJson(TypedDict):
 SHAPES: dict[str, type] = {
     "doctor": ReportJson,
     "doctor-self-test": SelfTestJson,
+    "release-inspect": InspectionJson,
+    "release-verify": VerificationJson,
     "update": StatusJson,
     "update-check": AcceptanceJson,
     "update-clear-failed": ClearedJson,

@@ -7,10 +7,10 @@ helper and in `bcd update check`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal
 
 from bcd.core.build import PRODUCT
+from bcd.core.clock import utc_text
 from bcd.core.errors import Refusal
 from bcd.core.manifest import Artifact, Manifest
 from bcd.core.records import SlotRecord
@@ -229,7 +229,7 @@ class _Run:
         if self.manifest.expires_at <= self.facts.now:
             raise Refusal(
                 "expired",
-                f"the manifest expired at {_when(self.manifest.expires_at)}",
+                f"the manifest expired at {utc_text(self.manifest.expires_at)}",
                 "sign the release anew with a later expiresAt",
             )
         return f"expires in {self.manifest.expires_at - self.facts.now} s"
@@ -284,17 +284,6 @@ class _Run:
             self.answer.artifact = self.answer.reused = None
             raise self.facts.entrypoint
         return "the entrypoint can be switched"
-
-
-_LAST_DATE_SECONDS = 253_402_300_800
-"""The year 10000, past which no date can be written."""
-
-
-def _when(seconds: int) -> str:
-    """Unix seconds as people read them. Absolute: the same refusal is the same sentence each time."""
-    if seconds >= _LAST_DATE_SECONDS:
-        return f"second {seconds}"
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 _CHECKS: dict[str, Callable[[_Run], str]] = {

@@ -6,6 +6,7 @@ Each step is durable before the next, and each cut leaves a program at the entry
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def _current_slot(layout: Layout) -> Slot:
         raise HostError(
             "io-error",
             f"{layout.current} is not a link to one of the slots",
-            f"look into it; `ln -sfn bcd-a {layout.current}` makes slot a current",
+            f"look into it; `ln -sfn bcd-a {shlex.quote(layout.current)}` makes slot a current",
         )
     return link.slot or "a"
 

@@ -48,11 +48,16 @@ def sync_directory(directory: str) -> None:
 def make_directories(directory: str, mode: int = 0o755) -> None:
     """Make `directory` and what is missing above it, with `mode` whatever the umask; existing ones stay as they are.
 
+    Args:
+        directory: absolute or relative to the working directory.
+        mode: of those that are made.
+
     Raises:
-        OSError: one could not be made.
+        OSError: one could not be made, or not be made durable: those above it may be there.
     """
     missing = []
-    path = directory
+    # Absolute, since the parents of a relative path end in "", which is no directory and has itself for a parent.
+    path = os.path.abspath(directory)
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
@@ -71,7 +76,8 @@ def write_durably(path: str, data: bytes, mode: int = 0o644) -> None:
     """Replace `path` by `data`: after this returns, a crash shows the new bytes; before, the old ones or the new.
 
     Raises:
-        OSError: nothing was replaced, and no temporary file stays.
+        OSError: it is not known to be written. `path` is as it was, or, where only the directory's fsync failed, has the
+            new bytes, which a crash may take back. No temporary file stays.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, temporary_name(name))
@@ -114,7 +120,7 @@ def remove_durably(path: str) -> bool:
     """Unlink `path` so that a crash does not bring it back; say whether it was there.
 
     Raises:
-        OSError: it could not be removed.
+        OSError: it could not be removed, or, where only the directory's fsync failed, a crash may bring it back.
     """
     removed = remove_if_there(path)
     if removed:

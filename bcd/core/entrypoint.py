@@ -8,6 +8,7 @@ A chain of links that ends at ours is somewhere else too: each hop of it can be 
 """
 
 import os
+import shlex
 import stat
 from enum import Enum
 
@@ -50,7 +51,7 @@ def inspect_entrypoint(layout: Layout, *, as_root: bool) -> EntrypointKind:
         # The attack: whoever may write the file would have root install and start it.
         raise _unsafe(
             f"{path} is not root's alone (uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o})",
-            f"chown root:root {path} && chmod 0755 {path}",
+            f"chown root:root {shlex.quote(path)} && chmod 0755 {shlex.quote(path)}",
         )
     return EntrypointKind.ADOPTABLE
 
@@ -59,7 +60,7 @@ def _inspect_link(layout: Layout) -> EntrypointKind:
     path = layout.entrypoint
     target = os.readlink(path)
     directory, name = os.path.split(os.path.join(os.path.dirname(path), target))
-    mend = f"ln -sfn {layout.current} {path}, or set [update] entrypoint to what the service starts"
+    mend = f"{shlex.join(['ln', '-sfn', layout.current, path])}, or set [update] entrypoint to what the service starts"
     if name != CURRENT or os.path.realpath(directory) != os.path.realpath(layout.slots_dir):
         raise _unsafe(f"{path} is a link to {target}, not to {layout.current}", mend)
     current = read_link(layout.slots_dir, CURRENT)

@@ -78,16 +78,21 @@ def read_events(path: str) -> Iterator[Json]:
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file", part)
-            lines = os.read(handle, 2 * _HALF_BYTES).splitlines()
+            data = os.read(handle, 2 * _HALF_BYTES)
         finally:
             os.close(handle)
-        for line in reversed(lines):
-            try:
-                event = json.loads(line, parse_float=_finite, parse_constant=_finite)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict):
-                yield {key: Foreign(item) if isinstance(item, str) else item for key, item in event.items()}
+        yield from parse_events(data)
+
+
+def parse_events(data: bytes) -> Iterator[Json]:
+    """Yield the events of a history's bytes, newest first; torn lines are passed over."""
+    for line in reversed(data.splitlines()):
+        try:
+            event = json.loads(line, parse_float=_finite, parse_constant=_finite)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield {key: Foreign(item) if isinstance(item, str) else item for key, item in event.items()}
 
 
 def _finite(text: str) -> float:

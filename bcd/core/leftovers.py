@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from bcd.core.clock import Clock
@@ -17,7 +18,23 @@ _log = logging.getLogger(__name__)
 
 
 def stale_files(layout: Layout, clock: Clock) -> list[str]:
-    """Temporary files of ours, and staged ones older than 7 days. Only what nobody is writing: no swap is under way."""
+    """What `remove_stale` and `remove_stale_downloads` would remove. Only what nobody is writing: no swap is under way."""
+    return _stale_writes(layout) + _stale_downloads(layout, clock)
+
+
+def remove_stale(layout: Layout) -> None:
+    """Remove temporary files of ours among slots, records and beside the entrypoint. What can't be removed is logged."""
+    for path in _stale_writes(layout):
+        _tell(path, remove_leftover)
+
+
+def remove_stale_downloads(layout: Layout, clock: Clock) -> None:
+    """Remove staged files older than 7 days. The node's own work, in its own place: never root's under the helper."""
+    for path in _stale_downloads(layout, clock):
+        _tell(path, _remove_staged)
+
+
+def _stale_writes(layout: Layout) -> list[str]:
     found = []
     for directory in sorted({layout.slots_dir, layout.records_dir}):
         found += [
@@ -25,10 +42,6 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
             for name in _names(directory)
             if name.endswith(".tmp") and name.startswith((".", "bcd-"))
         ]
-    for name in [] if os.path.islink(layout.staging) else _names(layout.staging):
-        path = os.path.join(layout.staging, name)
-        if name.startswith("bcd-") and clock.wall() - _modified(path, clock) > _STAGED_SECONDS:
-            found.append(path)
     # Beside the entrypoint lie other people's files: only a link that adoption made and a cut left is surely ours.
     directory, name = os.path.split(layout.entrypoint)
     found += [
@@ -39,10 +52,10 @@ def stale_files(layout: Layout, clock: Clock) -> list[str]:
     return found
 
 
-def remove_stale(layout: Layout, clock: Clock) -> None:
-    """Remove what `stale_files` finds. What can't be removed is logged and left."""
-    for path in stale_files(layout, clock):
-        _remove(layout, path)
+def _stale_downloads(layout: Layout, clock: Clock) -> list[str]:
+    names = [] if os.path.islink(layout.staging) else _names(layout.staging)
+    paths = [os.path.join(layout.staging, name) for name in names if name.startswith("bcd-")]
+    return [path for path in paths if clock.wall() - _modified(path, clock) > _STAGED_SECONDS]
 
 
 def _leads_to_current(layout: Layout, directory: str, name: str) -> bool:
@@ -66,16 +79,17 @@ def _modified(path: str, clock: Clock) -> float:
         return clock.wall()
 
 
-def _remove(layout: Layout, path: str) -> None:
+def _remove_staged(path: str) -> None:
     directory, name = os.path.split(path)
+    # The attack: somebody puts a link to another directory in the place of the one that was listed.
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with Staging(Path(directory), handle) as place:
+        place.remove(name)
+
+
+def _tell(path: str, remove: Callable[[str], None]) -> None:
     try:
-        if directory == layout.staging:
-            # The attack: under the helper the directory is the node's, who puts a link to root's slots in its place.
-            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with Staging(Path(directory), handle) as place:
-                place.remove(name)
-        else:
-            remove_leftover(path)
+        remove(path)
     except BcdError as error:
         _log.warning("%s", error.message)
     except OSError as error:

@@ -62,7 +62,8 @@ def switch_link(path: str, target: str) -> None:
     """Make `path` a link to `target`, by one atomic rename over whatever file or link is there; durable.
 
     Raises:
-        OSError: `path` is as it was.
+        OSError: it is not known to have moved. `path` is as it was, or, where only the directory's fsync failed, names
+            `target`, which a crash may take back. No temporary link stays.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, temporary_name(name))

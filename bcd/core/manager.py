@@ -12,20 +12,21 @@ from pathlib import Path
 from bcd.core import steps
 from bcd.core.acceptance import Acceptance, judge
 from bcd.core.adopt import AskVersion, adopt, ask_version
-from bcd.core.answers import Fetch, Prepared, Settled
+from bcd.core.answers import Fetch, Prepared, Settled, Way
 from bcd.core.build import Build, this_platform
 from bcd.core.clock import Clock
 from bcd.core.config import Config
-from bcd.core.deadline import WELCOME_SECONDS, Left, time_left
+from bcd.core.deadline import WELCOME_SECONDS, time_left
 from bcd.core.durable import as_host_error, make_directories, sync_directory
 from bcd.core.entrypoint import EntrypointKind, inspect_entrypoint
 from bcd.core.errors import HostError, Refusal
 from bcd.core.facts import node_facts
 from bcd.core.history import append_event
 from bcd.core.layout import layout_of
-from bcd.core.leftovers import remove_stale
+from bcd.core.leftovers import remove_stale, remove_stale_downloads
 from bcd.core.links import CURRENT, PREVIOUS, Slot, other_slot, read_link, slot_file, switch_link
 from bcd.core.lock import locked
+from bcd.core.look import Look
 from bcd.core.records import Confirmed, Failed, PendingRecord, SlotRecord, read_update
 from bcd.core.section import DaemonSection, named_version
 from bcd.core.service import ServiceManager
@@ -63,47 +64,22 @@ class Manager:
         self._staging_owner = staging_owner
         self._ask = ask
         self._platform = platform or this_platform()
-        self.layout = layout_of(config)
-        self.store = Store(self.layout, clock)
+        self._layout = layout_of(config)
+        self._store = Store(self._layout, clock)
+        self.look = Look(self._layout, clock)
         self._prepared: str | None = None
-        self._until: float | None = None
-        """The end of what this process was given at its start, CLOCK_BOOTTIME seconds; None where nothing was pending."""
-
-    # -- looking ------------------------------------------------------------------------------------------------
 
     def running_version(self) -> str:
-        """The version that runs here."""
-        return self._build.version
+        """The version that runs here: this process's own, or under the helper the current slot's (section 10)."""
+        if not self._under_helper:
+            return self._build.version
+        current = read_link(self._layout.slots_dir, CURRENT).slot
+        record = None if current is None else self._store.slots().of(current)
+        return self._build.version if record is None else raw(record.version)
 
-    def time_left(self) -> Left | None:
-        """What is left for the pending release to be welcomed; None where none is pending.
-
-        Never more than there was at the start of this process: across boots, a wall clock that stays in the past gives
-        120 s at each look, for ever.
-        """
-        pending = self.store.pending()
-        if pending is None:
-            return None
-        left = time_left(pending, self._clock)
-        if self._until is None:
-            return left
-        return left._replace(seconds=min(left.seconds, self._until - self._clock.boottime()))
-
-    def went_back(self) -> bool:
-        """Whether `current` was pointed back under the pending release that runs: by a rollback that raced its welcome, or by hand.
-
-        Raises:
-            HostError: it can't be looked at.
-        """
-        with as_host_error("look at the current slot"):
-            pending = self.store.pending()
-            return pending is not None and read_link(self.layout.slots_dir, CURRENT).slot == pending.from_slot
-
-    def fingerprint(self) -> tuple[object, ...]:
-        """Changes when something changed on the node that may change a refusal (section 4)."""
-        layout = self.layout
-        paths = (layout.update_record, layout.pending_record, layout.slots_record, layout.entrypoint, layout.current)
-        return tuple(_identity(path) for path in paths)
+    @property
+    def _under_helper(self) -> bool:
+        return self._staging_owner is not None
 
     # -- prepare ------------------------------------------------------------------------------------------------
 
@@ -151,8 +127,8 @@ class Manager:
             HostError: `update-in-progress`, `no-space`, `io-error`; what ran before is current.
         """
         with as_host_error("swap"):
-            make_directories(self.layout.records_dir)
-            with locked(self.layout.records_dir, 0.0):
+            make_directories(self._layout.records_dir)
+            with locked(self._layout.records_dir, 0.0):
                 self._require_none_pending()
                 answer = self._judge(spec, server_time)
                 section = self._accepted(spec, answer)
@@ -167,19 +143,22 @@ class Manager:
                 return pending
 
     def _fill_other_slot(self, answer: Acceptance) -> tuple[Slot, SlotRecord]:
-        layout = self.layout
+        layout = self._layout
         make_directories(layout.slots_dir)
         slots_dir = Path(layout.slots_dir)
         refuse_unwritable_mount(slots_dir, executable=True)
         if answer.artifact is not None:
-            check_room(Path(layout.staging), slots_dir, answer.artifact.size, already=answer.artifact.size)
+            # Under the helper staging is the node's, who may put there what hangs whoever asks its file system; the
+            # download is on the disk already, so that only the slot needs room.
+            staging = slots_dir if self._under_helper else Path(layout.staging)
+            check_room(staging, slots_dir, answer.artifact.size, already=answer.artifact.size)
         kind = inspect_entrypoint(layout, as_root=os.geteuid() == 0)
         # The floor is on record before the first slot is: from then on an absent record is a lost one.
         if not os.path.exists(layout.update_record):
-            self.store.save_update(self.store.update())
+            self._store.save_update(self._store.update())
         current = adopt(
             layout,
-            self.store,
+            self._store,
             self._clock,
             kind=kind,
             platform=self._platform,
@@ -187,7 +166,7 @@ class Manager:
             ask=self._ask,
         )
         if kind is EntrypointKind.ADOPTABLE:
-            adopted = self.store.slots().of(current)
+            adopted = self._store.slots().of(current)
             self._note("adopted", version=None if adopted is None else raw(adopted.version), slot=current)
         self._service.write_rollback_units(layout)
         if answer.reused is not None:
@@ -195,7 +174,7 @@ class Manager:
         assert answer.manifest is not None and answer.artifact is not None  # noqa: S101, PT018  # accepted, not reused
         record = stage(
             layout,
-            self.store,
+            self._store,
             self._clock,
             slot=other_slot(current),
             manifest=answer.manifest,
@@ -208,7 +187,7 @@ class Manager:
         return current, record
 
     def _pending(self, from_slot: Slot, record: SlotRecord, command_id: str | None) -> PendingRecord:
-        before = self.store.slots().of(from_slot)
+        before = self._store.slots().of(from_slot)
         now = int(self._clock.wall())
         return PendingRecord(
             swap_id=os.urandom(16).hex(),
@@ -226,14 +205,14 @@ class Manager:
         )
 
     def _switch(self, pending: PendingRecord) -> None:
-        slots_dir = self.layout.slots_dir
-        self.store.remove_pending()
+        slots_dir = self._layout.slots_dir
+        self._store.remove_pending()
         try:
-            self.store.save_pending(pending)
+            self._store.save_pending(pending)
             steps.reached("recorded")
             switch_link(os.path.join(slots_dir, PREVIOUS), slot_file(pending.from_slot))
             steps.reached("previous-linked")
-            switch_link(self.layout.current, slot_file(pending.to_slot))
+            switch_link(self._layout.current, slot_file(pending.to_slot))
             steps.reached("current-linked")
         except OSError:
             self._undo_switch(pending)
@@ -242,9 +221,9 @@ class Manager:
     def _undo_switch(self, pending: PendingRecord) -> None:
         # Record and link may be there although their fsync failed. Where even this fails the record stays, and where
         # the link is decides (field report 05: an undone link with a stale record deleted a live install).
-        if read_link(self.layout.slots_dir, CURRENT).slot == pending.to_slot:
-            switch_link(self.layout.current, slot_file(pending.from_slot))
-        self.store.remove_pending()
+        if read_link(self._layout.slots_dir, CURRENT).slot == pending.to_slot:
+            switch_link(self._layout.current, slot_file(pending.from_slot))
+        self._store.remove_pending()
 
     # -- settle -------------------------------------------------------------------------------------------------
 
@@ -256,15 +235,17 @@ class Manager:
                 `update-in-progress`, the records can't be worked on.
         """
         with as_host_error("settle"):
-            make_directories(self.layout.records_dir)
-            with locked(self.layout.records_dir, _LOCK_SECONDS):
+            make_directories(self._layout.records_dir)
+            with locked(self._layout.records_dir, _LOCK_SECONDS):
                 return self._settle()
 
     def _settle(self) -> Settled:
-        pending = self.store.pending()
+        pending = self._store.pending()
         if pending is None:
-            self.store.remove_pending()
-            remove_stale(self.layout, self._clock)
+            self._store.remove_pending()
+            remove_stale(self._layout)
+            if not self._under_helper:
+                remove_stale_downloads(self._layout, self._clock)
             return Settled(outcome=Outcome.SETTLED, pending=None)
         outcome = decide(self._situation(pending))
         _log.info("settle: swap to %s is %s", pending.to_version, outcome.value)
@@ -272,47 +253,49 @@ class Manager:
             case Outcome.PENDING:
                 if not pending.launched:
                     pending = pending._replace(launched=True)
-                    self.store.save_pending(pending)
+                    self._store.save_pending(pending)
                     steps.reached("launched")
-                self._until = self._clock.boottime() + time_left(pending, self._clock).seconds
+                self.look.time_left()  # from here on there is never more
                 return Settled(outcome=outcome, pending=pending)
             case Outcome.ROLL_BACK:
                 return self._roll_back_late(pending)
             case Outcome.FINISH_CONFIRM | Outcome.INTERRUPTED:
-                self.store.remove_pending()
+                self._store.remove_pending()
                 steps.reached("settled")
+                if outcome is Outcome.FINISH_CONFIRM:  # whoever confirmed was cut off before it came to its own line
+                    self._note("confirmed", version=raw(pending.to_version), sequence=pending.sequence)
                 return Settled(outcome=outcome, pending=pending)
             case Outcome.RESTORE:
                 pending = pending._replace(way=pending.way or "restored")
-                self.store.save_pending(pending)
-                self.store.leave_marker()
-                switch_link(self.layout.current, slot_file(pending.from_slot))
+                self._store.save_pending(pending)
+                self._store.leave_marker()
+                switch_link(self._layout.current, slot_file(pending.from_slot))
                 return Settled(outcome=outcome, pending=pending, failed=self._record_failure(pending), restart=True)
             case Outcome.ROLLED_BACK:
                 return Settled(outcome=outcome, pending=pending, failed=self._record_failure(pending))
             case _:
                 raise HostError(
                     "slots-broken",
-                    f"{self.layout.current} names neither slot of the pending update, and slot {pending.from_slot} "
+                    f"{self._layout.current} names neither slot of the pending update, and slot {pending.from_slot} "
                     "does not hold what ran before",
-                    f"install bcd at {self.layout.entrypoint} anew, then start the service",
+                    f"install bcd at {self._layout.entrypoint} anew, then start the service",
                 )
 
     def _situation(self, pending: PendingRecord) -> Situation:
-        link = read_link(self.layout.slots_dir, CURRENT)
-        there = link.slot if os.path.isfile(self.layout.current) else None
+        link = read_link(self._layout.slots_dir, CURRENT)
+        there = link.slot if os.path.isfile(self._layout.current) else None
         return Situation(
             pending=pending,
             current=there,
-            confirmed_swap_id=self.store.update().confirmed_swap,
-            marker=self.store.marker,
+            confirmed_swap_id=self._store.update().confirmed_swap,
+            marker=self._store.marker,
             seconds_left=time_left(pending, self._clock).seconds,
             old_slot_whole=lambda: self._old_slot_whole(pending),
         )
 
     def _old_slot_whole(self, pending: PendingRecord) -> bool:
-        slots_dir, slot = self.layout.slots_dir, pending.from_slot
-        return is_program(slots_dir, slot) and is_whole(slots_dir, slot, self.store.slots().of(slot))
+        slots_dir, slot = self._layout.slots_dir, pending.from_slot
+        return is_program(slots_dir, slot) and is_whole(slots_dir, slot, self._store.slots().of(slot))
 
     def _roll_back_late(self, pending: PendingRecord) -> Settled:
         try:
@@ -325,13 +308,13 @@ class Manager:
     def _record_failure(self, pending: PendingRecord) -> Failed:
         # Whoever moved the link may have been killed before its fsync: without the record a lost rename would start
         # the failed release again, and nothing would be left to roll it back.
-        sync_directory(self.layout.slots_dir)
-        reason = failure_reason(pending, marker=self.store.marker)
+        sync_directory(self._layout.slots_dir)
+        reason = failure_reason(pending, marker=self._store.marker)
         now = int(self._clock.wall())
         failed = Failed(raw(pending.to_version), pending.sequence, reason, now)
-        self.store.save_update(self.store.update().with_failed(failed))
+        self._store.save_update(self._store.update().with_failed(failed))
         steps.reached("failure-recorded")
-        self.store.remove_pending()
+        self._store.remove_pending()
         steps.reached("settled")
         self._note("settled-failed", version=raw(pending.to_version), sequence=pending.sequence, reason=reason)
         return failed
@@ -347,26 +330,26 @@ class Manager:
         Raises:
             HostError: it could not be written, so it is not confirmed; try again.
         """
-        with as_host_error("confirm the update"), locked(self.layout.records_dir, _LOCK_SECONDS):
-            pending = self.store.pending()
-            if pending is None or read_link(self.layout.slots_dir, CURRENT).slot != pending.to_slot:
+        with as_host_error("confirm the update"), locked(self._layout.records_dir, _LOCK_SECONDS):
+            pending = self._store.pending()
+            if pending is None or read_link(self._layout.slots_dir, CURRENT).slot != pending.to_slot:
                 return None
-            update = self.store.update()
+            update = self._store.update()
             if update.confirmed_swap != pending.swap_id:
                 confirmed = Confirmed(
                     raw(pending.to_version), pending.sequence, int(self._clock.wall()), raw(pending.swap_id)
                 )
                 floor = max(update.sequence, pending.sequence)
-                self.store.save_update(update._replace(sequence=floor, confirmed=confirmed))
+                self._store.save_update(update._replace(sequence=floor, confirmed=confirmed))
             steps.reached("floor-raised")
-            self.store.remove_pending()
+            self._store.remove_pending()
             steps.reached("confirmed")
             self._note("confirmed", version=raw(pending.to_version), sequence=pending.sequence)
             return pending
 
     # -- rollback -----------------------------------------------------------------------------------------------
 
-    def rollback(self, *, way: str, said: str | None = None) -> bool:
+    def rollback(self, *, way: Way, said: str | None = None) -> bool:
         """Go back to the slot that ran before. The caller then execs the entrypoint, and that start settles it.
 
         Args:
@@ -379,11 +362,11 @@ class Manager:
         Raises:
             HostError: the old slot does not hold what ran before, or it could not be written: `current` is untouched.
         """
-        with as_host_error("roll back"), locked(self.layout.records_dir, _LOCK_SECONDS):
-            pending = self.store.pending()
-            if pending is None or read_link(self.layout.slots_dir, CURRENT).slot != pending.to_slot:
+        with as_host_error("roll back"), locked(self._layout.records_dir, _LOCK_SECONDS):
+            pending = self._store.pending()
+            if pending is None or read_link(self._layout.slots_dir, CURRENT).slot != pending.to_slot:
                 return False
-            confirmed = read_update(self.layout.update_record).value
+            confirmed = read_update(self._layout.update_record).value
             if confirmed is not None and confirmed.confirmed_swap == pending.swap_id:
                 # It was welcomed, and that is on disk: only the pending record's removal is owed yet, as Settle says too.
                 return False
@@ -391,24 +374,24 @@ class Manager:
             return True
 
     def _go_back(self, pending: PendingRecord, *, way: str, said: str | None) -> None:
-        slots_dir, slot = self.layout.slots_dir, pending.from_slot
-        record = self.store.slots().of(slot)
+        slots_dir, slot = self._layout.slots_dir, pending.from_slot
+        record = self._store.slots().of(slot)
         whole = is_program(slots_dir, slot) if record is None else is_whole(slots_dir, slot, record)
         if not whole or not is_program(slots_dir, slot):
             raise HostError(
                 "io-error",
                 f"slot {slot} does not hold what ran before ({pending.from_version}), so bcd stays on {pending.to_version}",
-                f"install bcd at {self.layout.entrypoint} anew, then start the service",
+                f"install bcd at {self._layout.entrypoint} anew, then start the service",
             )
         try:
-            self.store.save_pending(pending._replace(way=way, said=said))
+            self._store.save_pending(pending._replace(way=way, said=said))
         except OSError as error:
             # Only for the failure's reason. A bad release that filled the disk must not stay because of that.
             _log.warning("the rollback could not be noted: %s", error)
-        self.store.leave_marker()
+        self._store.leave_marker()
         steps.reached("rollback-marked")
         try:
-            switch_link(self.layout.current, slot_file(slot))
+            switch_link(self._layout.current, slot_file(slot))
         except OSError as error:
             # Moved all the same, when only the fsync failed: whoever said that it was not would stay on a binary
             # that nobody starts again.
@@ -424,10 +407,10 @@ class Manager:
         Raises:
             HostError: it could not be written.
         """
-        with as_host_error("note the gateway's refusal"), locked(self.layout.records_dir, _LOCK_SECONDS):
-            pending = self.store.pending()
+        with as_host_error("note the gateway's refusal"), locked(self._layout.records_dir, _LOCK_SECONDS):
+            pending = self._store.pending()
             if pending is not None and (pending.refused is None or raw(pending.refused) != said):
-                self.store.save_pending(pending._replace(refused=said))
+                self._store.save_pending(pending._replace(refused=said))
 
     # -- clear --------------------------------------------------------------------------------------------------
 
@@ -440,19 +423,19 @@ class Manager:
         Raises:
             HostError: `io-error`, `update-in-progress`.
         """
-        with as_host_error("clear the failed versions"), locked(self.layout.records_dir, _LOCK_SECONDS):
-            update = self.store.update()
+        with as_host_error("clear the failed versions"), locked(self._layout.records_dir, _LOCK_SECONDS):
+            update = self._store.update()
             forgotten = tuple(f for f in update.failed if not versions or raw(f.version) in versions)
             if forgotten:
                 kept = tuple(failed for failed in update.failed if failed not in forgotten)
-                self.store.save_update(update._replace(failed=kept))
+                self._store.save_update(update._replace(failed=kept))
                 self._note("cleared", versions=[raw(failed.version) for failed in forgotten])
             return forgotten
 
     # -- shared -------------------------------------------------------------------------------------------------
 
     def _require_none_pending(self) -> None:
-        pending = self.store.pending()
+        pending = self._store.pending()
         # A swap that failed before its link moved, on a disk that took not even its record back, is in nobody's way:
         # the next one replaces it, under the lock. Otherwise a full disk would end updates until the next start.
         if pending is not None and decide(self._situation(pending)) is not Outcome.INTERRUPTED:
@@ -466,9 +449,9 @@ class Manager:
         facts = node_facts(
             config=self._config,
             build=self._build,
-            layout=self.layout,
-            update=self.store.update(),
-            slots=self.store.slots(),
+            layout=self._layout,
+            update=self._store.update(),
+            slots=self._store.slots(),
             spec=spec,
             now=max(int(self._clock.wall()), server_time or 0),
             platform=self._platform,
@@ -480,7 +463,7 @@ class Manager:
             if answer.refusal is not None:
                 raise answer.refusal
             # A rule of step 2, asked before the download too: what no service would start is not worth fetching.
-            self._service.require_entrypoint(self.layout)
+            self._service.require_entrypoint(self._layout)
         except Refusal as refusal:
             self._note_refused(named_version(spec), refusal)
             raise
@@ -491,13 +474,4 @@ class Manager:
         self._note("refused", version=version, code=refusal.code, reason=refusal.message)
 
     def _note(self, event: str, **fields: object) -> None:
-        append_event(self.layout.history, event, int(self._clock.wall()), **fields)
-
-
-def _identity(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    # ctime, since the remedy for an entrypoint that is not root's alone (chown, chmod) changes nothing else.
-    return (found.st_ino, found.st_ctime_ns, found.st_size)
+        append_event(self._layout.history, event, int(self._clock.wall()), **fields)

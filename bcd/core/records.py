@@ -38,7 +38,14 @@ class SlotRecord(NamedTuple):
     """Bytes."""
     written_at: int
     """Unix seconds."""
+    expires_at: int | None = None
+    """When the manifest that it was staged by expires, Unix seconds; None unknown (adopted, or staged by an older bcd).
+
+    Only shown: nothing that a node holds stops running by it."""
     extra: Json = _NOTHING
+
+
+_SLOT_FIELDS_THAT_DECIDE = tuple(name for name in SlotRecord._fields if name != "expires_at")
 
 
 class SlotsRecord(NamedTuple):
@@ -201,13 +208,17 @@ def parse_slots(document: Json) -> SlotsRecord:
 
 
 def _slot(value: Json) -> SlotRecord:
+    # It decides nothing, so one that makes no sense breaks no record: it is kept as an unknown field is.
+    told = value.get("expires_at")
+    expires = told if type(told) is int and 0 <= told <= MAX_INTEGER else None
     return SlotRecord(
         _text(value, "version"),
         _integer(value, "sequence"),
         _text(value, "sha256"),
         _integer(value, "size"),
         _integer(value, "written_at"),
-        _others(value, SlotRecord._fields),
+        expires,
+        _others(value, SlotRecord._fields if expires is not None else _SLOT_FIELDS_THAT_DECIDE),
     )
 
 
@@ -314,6 +325,8 @@ def dump(document: object) -> bytes:
 def _plain(value: SlotRecord | Confirmed | Failed | PendingRecord) -> Json:
     document: Json = dict(getattr(value, "extra", {}))
     for name, item in value._asdict().items():
+        if name == "expires_at" and item is None:
+            continue  # unknown: absent, as in what an older bcd writes
         if name != "extra":
             document[name] = raw(item) if isinstance(item, str) else item
     return document

@@ -128,7 +128,7 @@ def service_manager(build: Build, environ: Mapping[str, str] = os.environ) -> Se
     unit = _own_unit()
     if build.fakehw or unit is None or not environ.get("INVOCATION_ID") or not os.path.isdir(_SYSTEMD):
         return NoServiceManager()
-    return Systemd(unit, _run)
+    return Systemd(unit, ask_systemd)
 
 
 def _own_unit() -> str | None:
@@ -141,7 +141,8 @@ def _own_unit() -> str | None:
     return names[-1] if names else None
 
 
-def _run(command: Sequence[str]) -> str:
+def ask_systemd(command: Sequence[str]) -> str:
+    """Run one of systemd's tools. Raises OSError, subprocess.SubprocessError."""
     return subprocess.run(  # noqa: S603  # a fixed command and our own unit's name
         command,
         capture_output=True,

@@ -84,7 +84,8 @@ def replace_slot_file(
     Raises:
         HostError: `io-error`, the bytes are not the expected ones (somebody changed the staged file).
         Refusal: `wrong-platform-binary`.
-        OSError: it could not be written; the slot is as it was.
+        OSError: it is not known to be written. The slot is as it was, or, where only the directory's fsync failed, holds
+            the new file whole, which a crash may take back. No temporary file stays.
     """
     path = os.path.join(slots_dir, slot_file(slot))
     temporary = path + ".tmp"

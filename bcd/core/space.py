@@ -6,6 +6,7 @@ and whoever fills the disk meanwhile are met by the writer, who says the same se
 """
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -99,13 +100,15 @@ def refuse_unwritable_mount(path: Path, executable: bool, *, statvfs: Statvfs = 
         raise HostError(
             "io-error",
             f"{mount} is mounted read-only, so that {path} cannot be written",
-            f"mount it read-write (mount -o remount,rw {mount}) or move the directory; the node tries again by itself",
+            f"mount it read-write (mount -o remount,rw {shlex.quote(str(mount))}) or move the directory; the node tries "
+            "again by itself",
         )
     if executable and flags & os.ST_NOEXEC:
         raise HostError(
             "io-error",
             f"{mount} is mounted noexec, so that nothing in {path} can run",
-            f"mount it exec (mount -o remount,exec {mount}) or move the directory; the node tries again by itself",
+            f"mount it exec (mount -o remount,exec {shlex.quote(str(mount))}) or move the directory; the node tries again "
+            "by itself",
         )
 
 

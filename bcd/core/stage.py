@@ -55,7 +55,14 @@ def stage(
     finally:
         os.close(source)
     restore_label(os.path.join(layout.slots_dir, slot_file(slot)))
-    record = SlotRecord(manifest.version, manifest.sequence, artifact.sha256, artifact.size, int(clock.wall()))
+    record = SlotRecord(
+        manifest.version,
+        manifest.sequence,
+        artifact.sha256,
+        artifact.size,
+        int(clock.wall()),
+        expires_at=manifest.expires_at,
+    )
     store.save_slots(store.slots().having(slot, record))
     return record
 

@@ -22,6 +22,8 @@ class SlotJson(TypedDict):
     sha256: str
     size: int
     written_at: int
+    expires_at: int | None
+    """Of the manifest that it was staged by; null where that is unknown."""
 
 
 class FailedJson(TypedDict):
@@ -149,6 +151,7 @@ def _slot_json(record: SlotRecord | None) -> SlotJson | None:
         "sha256": raw(record.sha256),
         "size": record.size,
         "written_at": record.written_at,
+        "expires_at": record.expires_at,
     }
 
 

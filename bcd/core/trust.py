@@ -79,7 +79,7 @@ def verify_manifest(data: bytes, pins: Collection[str], threshold: int) -> Verif
     # A threshold below 1 would let an unsigned manifest through; configuration refuses it, and so does this.
     if counted < max(1, threshold):
         stage, why = "signatures", f"{counted} of the {threshold} signatures needed from pinned keys"
-    elif not _is_canonical(envelope):
+    elif not is_canonical(envelope):
         stage, why = "canonical", "the body is not its canonical JSON, byte for byte"
     return Verification(refused_at=stage, why=why, signatures=verdicts, threshold=threshold, parsed=envelope.manifest)
 
@@ -139,7 +139,8 @@ def _judge(
     return pin, "counts"
 
 
-def _is_canonical(envelope: Envelope) -> bool:
+def is_canonical(envelope: Envelope) -> bool:
+    """Whether the body is its canonical JSON (RFC 8785), byte for byte."""
     try:
         return rfc8785.dumps(envelope.document) == envelope.body  # type: ignore[arg-type]  # its JSON type is closed
     except (rfc8785.CanonicalizationError, UnicodeEncodeError):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from bcd.core.layout import Layout
 
 UNIT_DIRECTORY = "/etc/systemd/system"
+NODE_UNIT = "bcd.service"
 ROLLBACK_UNIT = "bcd-rollback.service"
 MARKER = "# Written by bcd, which writes it anew when it differs. Changes of yours belong into a drop-in of your own."
 DIRECT_SINCE = 254

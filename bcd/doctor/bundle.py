@@ -17,9 +17,9 @@ from bcd.core.durable import as_host_error
 from bcd.core.errors import UsageError
 from bcd.core.statusjson import status_json
 from bcd.core.text import clean
-from bcd.core.units import ROLLBACK_UNIT
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
 from bcd.doctor.finding import Report
-from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes, Ran
+from bcd.doctor.probes import CannotTell, Probes, Ran
 from bcd.doctor.redaction import redact_json, redact_json_lines, redact_text, redact_toml, redact_value
 from bcd.doctor.report.machine import report_json
 from bcd.doctor.report.plain import plain_lines

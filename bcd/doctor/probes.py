@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +16,18 @@ from typing import Any, TypeVar, cast
 
 from bcd.core.build import Build, this_build, this_platform
 from bcd.core.clock import Clock, SystemClock
-from bcd.core.config import DEFAULT_PATH, Config, UpdateConfig, load_config
+from bcd.core.config import DEFAULT_PATH, Config, HelperConfig, UpdateConfig, load_config
 from bcd.core.errors import BcdError
 from bcd.core.layout import Layout, layout_of
 from bcd.core.service import systemd_version
 from bcd.core.status import Status, read_status
-from bcd.core.units import UNIT_DIRECTORY
+from bcd.core.units import NODE_UNIT, UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
+from bcd.helper.client import Info, ask_info
 from bcd.node.client import read_live_state
 
 SYSTEMD_DIRECTORY = "/run/systemd/system"
-NODE_UNIT = "bcd.service"
+
 T = TypeVar("T")
 
 
@@ -78,6 +80,14 @@ def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
+def free_disk(path: str) -> tuple[int, float]:
+    """What is free on the file system of a path that exists: bytes, and per cent in use. Raises OSError."""
+    import psutil  # noqa: PLC0415  # for one check
+
+    usage = psutil.disk_usage(path)
+    return int(usage.free), float(usage.percent)
+
+
 def trust_stores() -> tuple[str, ...]:
     """Where this machine's certificates may lie: files and directories, as OpenSSL and the distributions have it."""
     import ssl  # noqa: PLC0415  # for one check
@@ -104,6 +114,10 @@ class Probes:
     look_at_live: Callable[[str, float], dict[str, object] | None] = read_live_state
     available_memory: Callable[[], int] = available_memory
     """Bytes of memory that a new process could have."""
+    free_disk: Callable[[str], tuple[int, float]] = free_disk
+    """What is free on a path's file system: bytes, and per cent in use."""
+    monotonic: Callable[[], float] = time.monotonic
+    """CLOCK_MONOTONIC seconds: what systemd tells its own times by."""
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     """How a file system is asked for its room and its mount's flags."""
     trust_stores: Callable[[], tuple[str, ...]] = trust_stores
@@ -112,6 +126,8 @@ class Probes:
     proc_directory: str = "/proc"
     top: str = "/"
     """Directories above this one are not looked at: `/`, but for the self-test's root."""
+    ask_helper: Callable[[str, float], Info] = ask_info
+    """Asks the helper's socket which version it is; raises HostError."""
     look_at_session: Callable[[Config, float], SessionProbe] = probe_session
     _doing: dict[int, str] = field(default_factory=dict)
     _once: dict[str, "_Once"] = field(default_factory=dict)
@@ -160,6 +176,17 @@ class Probes:
         """How far a session with the gateway comes. Raises CannotTell as `config` does."""
         config = self.config
         return self.remember("session", lambda: self.look_at_session(config, self.timeout_seconds))
+
+    @property
+    def helper(self) -> Info:
+        """Who answers at the helper's socket.
+
+        Raises:
+            HostError: `helper-unreachable`.
+            CannotTell: as `config` does.
+        """
+        helper = self.config.helper or HelperConfig()
+        return self.remember("helper", lambda: self.ask_helper(helper.socket, self.timeout_seconds))
 
     def command(self, *words: str, root: bool = False) -> str:
         """A `bcd` command line for a hint: this node's program and configuration, quoted for a shell.

@@ -117,7 +117,7 @@ def _open_websocket(connection: socket.socket, config: Config, probe: SessionPro
     from websockets.typing import Subprotocol  # noqa: PLC0415
     from websockets.uri import parse_uri  # noqa: PLC0415
 
-    from bcd.node.frames import SUBPROTOCOL  # noqa: PLC0415
+    from bcd.node.protocol import SUBPROTOCOL  # noqa: PLC0415
 
     try:
         where = parse_uri(config.node.gateway or "")

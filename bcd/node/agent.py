@@ -15,23 +15,23 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
-from bcd.core.answers import Settled
+from bcd.core.answers import Settled, UpdateManager
 from bcd.core.build import Build, this_platform
 from bcd.core.config import Config
 from bcd.core.download import Fetcher
 from bcd.core.errors import BcdError, HostError, Refusal
-from bcd.core.manager import Manager
+from bcd.core.layout import layout_of
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.settle import Outcome
-from bcd.core.text import clean, raw
+from bcd.core.text import clean
 from bcd.core.versions import is_version
 from bcd.node.background import in_thread
 from bcd.node.frames import (
-    PROTOCOL,
     Ack,
     Command,
     CommandState,
+    CommandStatus,
     Hello,
     Section,
     SectionState,
@@ -40,6 +40,7 @@ from bcd.node.frames import (
 )
 from bcd.node.live import LiveState
 from bcd.node.outbox import Entry, Outbox
+from bcd.node.protocol import PROTOCOL
 from bcd.node.session import GatewaySession
 from bcd.node.updater import Target, Updater
 
@@ -81,7 +82,7 @@ class Agent:
         role: str,
         config: Config,
         build: Build,
-        manager: Manager | None,
+        manager: UpdateManager | None,
         settled: Settled | None,
         fetcher: Fetcher,
     ) -> None:
@@ -102,7 +103,14 @@ class Agent:
         self._updater = (
             None
             if manager is None
-            else Updater(manager=manager, fetcher=fetcher, live=self._live, reporter=self, server_time=self._server_now)
+            else Updater(
+                manager=manager,
+                layout=layout_of(config),
+                fetcher=fetcher,
+                live=self._live,
+                reporter=self,
+                server_time=self._server_now,
+            )
         )
 
     async def run(self) -> Ending:
@@ -122,7 +130,7 @@ class Agent:
         finally:
             await self._close()
 
-    def _begin(self, manager: Manager, settled: Settled) -> None:
+    def _begin(self, manager: UpdateManager, settled: Settled) -> None:
         """Start what must know how this start was settled."""
         if _waits(settled):
             self._pending = settled.pending
@@ -137,7 +145,7 @@ class Agent:
             )
             self._start(self._watch_deadline(manager))
 
-    async def _settle_later(self, manager: Manager) -> None:
+    async def _settle_later(self, manager: UpdateManager) -> None:
         """Settle when the disk can be written, or the lock taken, again.
 
         Until then nothing is updated; without it, a pending release would run on with no deadline and no confirm, to be
@@ -181,7 +189,7 @@ class Agent:
         self._server_time = (welcome.server_time, time.monotonic())
         await self._catch_up(self._manager)
 
-    async def _catch_up(self, manager: Manager | None) -> None:
+    async def _catch_up(self, manager: UpdateManager | None) -> None:
         if self._pending is not None and manager is not None:
             await self._confirm(manager)
         self._resolve()
@@ -223,6 +231,16 @@ class Agent:
             _log.warning("a command with an unusable id was passed over")
             return
         entry = self._outbox.command(frame.id)
+        if entry is None and self._outbox.is_full():
+            # Told and not kept: what the gateway keeps of it, it does not send again; else it may be taken later.
+            why = HostError(
+                "too-many-commands",
+                "too many commands wait here for their end or their ack; ack those, then send this one again",
+            )
+            await self._session.send(
+                CommandStatus(id=frame.id, state="FAILED", reason="update-failed", code=why.code, message=why.message)
+            )
+            return
         if entry is None:
             version = named_version(frame.args)
             # What is no version never runs here, and may be as long as a frame.
@@ -239,12 +257,25 @@ class Agent:
 
     async def target_progressing(self, target: Target, error: BcdError | None) -> None:
         """A target is being worked on: the section keeps the generation it was last decided for."""
+        if error is not None and error.code == "update-in-progress" and await self._is_swapped_under_us():
+            # The helper swapped and its answer was lost: what is current is not what runs here.
+            self._end(Ending.RESTART)
+            return
         code, message = (None, None) if error is None else (error.code, error.message)
         if target.command_id is not None:
             await self._report_command(target.command_id, "RUNNING", code=code, message=message)
             return
         decided = next((s.observed_generation for s in self._outbox.sections() if s.name == "daemon"), 0)
         await self._report_section("daemon", decided, "PROGRESSING", code=code, message=message)
+
+    async def _is_swapped_under_us(self) -> bool:
+        manager = self._manager
+        if manager is None or self._settled is None or self._pending is not None:
+            return False
+        try:
+            return await in_thread(manager.look.is_swapped)
+        except BcdError:
+            return False
 
     async def target_done(self, target: Target) -> None:
         """A target's version runs."""
@@ -276,10 +307,10 @@ class Agent:
 
     # -- confirm and roll back ----------------------------------------------------------------------------------
 
-    async def _confirm(self, manager: Manager) -> None:
+    async def _confirm(self, manager: UpdateManager) -> None:
         try:
             confirmed = await in_thread(manager.confirm)
-            if confirmed is None and await in_thread(manager.went_back):
+            if confirmed is None and await in_thread(manager.look.went_back):
                 # A rollback was faster than the welcome. What runs here is not what is current, and has not succeeded.
                 self._end(Ending.RESTART)
                 return
@@ -298,25 +329,25 @@ class Agent:
         if self._updater is not None:
             self._updater.try_again()
 
-    async def _confirm_later(self, manager: Manager) -> None:
+    async def _confirm_later(self, manager: UpdateManager) -> None:
         while self._pending is not None:
             await asyncio.sleep(_CONFIRM_AGAIN_SECONDS)
             if self._pending is not None:
                 await self._confirm(manager)
         await self._catch_up(manager)
 
-    async def _watch_deadline(self, manager: Manager) -> None:
+    async def _watch_deadline(self, manager: UpdateManager) -> None:
         said = ""
         while self._pending is not None:
             try:
                 # Asked anew at each tick: the loop's clock stands still while the machine is suspended.
-                left = await in_thread(manager.time_left)
+                left = await in_thread(manager.look.time_left)
                 if left is None:
                     return
                 if left.seconds > 0:
                     await asyncio.sleep(min(left.seconds, _TICK_SECONDS))
                     continue
-                moved = await in_thread(lambda: manager.rollback(way="deadline") or manager.went_back())
+                moved = await in_thread(lambda: manager.rollback(way="deadline") or manager.look.went_back())
             except BcdError as error:
                 level = logging.DEBUG if error.message == said else logging.ERROR
                 _log.log(level, "the rollback did not happen: %s", error.message)
@@ -349,7 +380,7 @@ class Agent:
         if not unfinished:
             return
         try:
-            failed = {raw(entry.version): entry for entry in self._manager.store.update().failed}
+            failed = self._manager.look.failed()
         except BcdError as error:
             _log.warning("%s", error.message)
             return

@@ -15,7 +15,7 @@ def read_live_state(data_dir: str, timeout_seconds: float = 0.5) -> dict[str, ob
     if not os.path.exists(os.path.join(data_dir, SOCKET_NAME)):
         return None
     try:
-        state = _safe(json.loads(_first_line(data_dir, time.monotonic() + timeout_seconds)))
+        state = made_safe(json.loads(_first_line(data_dir, time.monotonic() + timeout_seconds)))
     except (OSError, ValueError, RecursionError):
         return None
     return state if isinstance(state, dict) else None
@@ -46,9 +46,10 @@ def _first_line(data_dir: str, until: float) -> bytes:
     return line.partition(b"\n")[0]
 
 
-def _safe(value: object) -> object:
+def made_safe(value: object) -> object:
+    """A parsed document with every text in it made safe to show."""
     if isinstance(value, str):
         return Foreign(value)
     if isinstance(value, dict):
-        return {Foreign(key): _safe(item) for key, item in value.items()}
-    return [_safe(item) for item in value] if isinstance(value, list) else value
+        return {Foreign(key): made_safe(item) for key, item in value.items()}
+    return [made_safe(item) for item in value] if isinstance(value, list) else value

@@ -8,10 +8,6 @@ import msgspec
 from bcd.core.strict import MAX_INTEGER, check_tree
 from bcd.core.text import clean
 
-SUBPROTOCOL = "bcd.node.v1"
-PROTOCOL = 1
-FRAME_LIMIT_BYTES = 4 * 1024 * 1024
-
 SectionState = Literal["READY", "PROGRESSING", "FAILED", "UNSUPPORTED"]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 """What a frame may count up to: more could be read here and not be written again."""

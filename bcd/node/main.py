@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from bcd.core.answers import Settled
+from bcd.core.answers import Settled, UpdateManager
 from bcd.core.build import Build
 from bcd.core.clock import SystemClock
 from bcd.core.config import Config
@@ -17,8 +17,10 @@ from bcd.core.exits import ExitStatus
 from bcd.core.manager import Manager
 from bcd.core.service import service_manager
 from bcd.core.text import clean
+from bcd.helper.client import HelperManager
 from bcd.node.agent import UPDATING_ROLES, Agent, Ending
 from bcd.node.restart import exec_entrypoint
+from bcd.node.single import AgentLock
 
 _AGAIN_SECONDS = 5.0
 
@@ -29,17 +31,21 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
     """Run the agent until it is stopped. When an update asks for it, does not return: the process becomes another.
 
     Raises:
-        UsageError: `bad-config`, the gateway is not one to trust a welcome of; `no-helper`.
-        HostError: the agent can't start: `data_dir` can't be made, or neither slot can be trusted.
+        UsageError: `bad-config`, the gateway is not one to trust a welcome of.
+        HostError: the agent can't start: `data_dir` can't be made, `agent-running`, or neither slot can be trusted.
     """
     _require_secure_gateway(config, build)
-    if config.helper is not None and role in UPDATING_ROLES:
-        raise UsageError(
-            "no-helper", f"{config.path}: [helper] is set, and this build has no helper", "remove the table [helper]"
-        )
     with as_host_error("make the data directory"):
         make_directories(config.node.data_dir)
     os.umask(0o022)
+    lock = AgentLock(config.node.data_dir)
+    try:
+        return _run_until_stopped(role, config, build, lock)
+    finally:
+        lock.close()
+
+
+def _run_until_stopped(role: str, config: Config, build: Build, lock: AgentLock) -> ExitStatus:
     manager = _manager(config, build) if role in UPDATING_ROLES else None
     fetcher = Downloader(
         ca_file=Path(config.update.ca_file) if config.update.ca_file else None,
@@ -53,7 +59,7 @@ def run_agent(role: str, config: Config, build: Build) -> ExitStatus:
             if _run(agent) is Ending.STOPPED:
                 _log.info("stopped")
                 return ExitStatus.OK
-        _become(config.update.entrypoint, manager)
+        _become(config.update.entrypoint, manager, lock)
 
 
 def _run(agent: Agent) -> Ending:
@@ -78,11 +84,13 @@ def _require_secure_gateway(config: Config, build: Build) -> None:
         )
 
 
-def _manager(config: Config, build: Build) -> Manager:
+def _manager(config: Config, build: Build) -> UpdateManager:
+    if config.helper is not None:
+        return HelperManager(config=config, build=build, clock=SystemClock(), socket_path=config.helper.socket)
     return Manager(config=config, build=build, clock=SystemClock(), service=service_manager(build))
 
 
-def _settle(manager: Manager) -> Settled | None:
+def _settle(manager: UpdateManager) -> Settled | None:
     try:
         return manager.settle()
     except HostError as error:
@@ -93,10 +101,10 @@ def _settle(manager: Manager) -> Settled | None:
         return None
 
 
-def _become(entrypoint: str, manager: Manager | None) -> None:
+def _become(entrypoint: str, manager: UpdateManager | None, lock: AgentLock) -> None:
     """Exec the entrypoint; return only once `current` points back at what runs here still."""
     while True:
-        said = _exec_failure(entrypoint)
+        said = _exec_failure(entrypoint, lock)
         _log.error("%s could not be started: %s", entrypoint, said)
         if manager is None:
             return
@@ -110,8 +118,9 @@ def _become(entrypoint: str, manager: Manager | None) -> None:
             return
 
 
-def _exec_failure(entrypoint: str) -> str:
+def _exec_failure(entrypoint: str, lock: AgentLock) -> str:
     try:
-        exec_entrypoint(entrypoint)
+        with lock.handed_over():
+            exec_entrypoint(entrypoint)
     except OSError as error:
         return error.strerror or str(error)

@@ -16,6 +16,8 @@ from bcd.node.frames import CommandState, CommandStatus, SectionStatus
 
 _KEPT = 256
 """How many acked commands are remembered; the gateway replays none that old."""
+_UNACKED = 256
+"""How many commands may wait for their end or their ack. The attack: one that acks nothing fills the disk."""
 _LIMIT_BYTES = 16 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
@@ -77,6 +79,10 @@ class Outbox:
     def command(self, command_id: str) -> Entry | None:
         """What is known of a command."""
         return self._commands.get(command_id)
+
+    def is_full(self) -> bool:
+        """Whether no new command can be taken before the gateway acks older ones."""
+        return sum(1 for entry in self._commands.values() if not entry.acked) >= _UNACKED
 
     def unfinished(self) -> list[Entry]:
         """The commands that have no final status, oldest first."""

@@ -17,8 +17,6 @@ from bcd.core.config import NodeConfig
 from bcd.core.text import clean
 from bcd.node.backoff import Backoff
 from bcd.node.frames import (
-    FRAME_LIMIT_BYTES,
-    SUBPROTOCOL,
     Ack,
     Bye,
     Command,
@@ -31,6 +29,7 @@ from bcd.node.frames import (
     encode,
 )
 from bcd.node.live import LiveState
+from bcd.node.protocol import FRAME_LIMIT_BYTES, SUBPROTOCOL
 from bcd.node.trust import gateway_trust
 
 _PING_SECONDS = 20
@@ -40,6 +39,10 @@ _WELCOME_SECONDS = 30
 """A gateway that took the socket and says nothing: another try may reach another one."""
 _EARLY_FRAMES = 64
 """How many frames are kept that come before the welcome."""
+_EARLY_BYTES = FRAME_LIMIT_BYTES
+"""And how much of them in all: one frame may be as large as this, and 64 such would be an update's whole memory."""
+_STEADY_SECONDS = 60.0
+"""How long a session has to last for the next one to be tried at once: a gateway that welcomes and hangs up is not well."""
 _BACKOFF_SECONDS = 60.0
 _BACKOFF_PENDING_SECONDS = 5.0
 """While a release waits for its welcome, a minute's pause would be half of its time."""
@@ -85,12 +88,14 @@ class GatewaySession:
         *,
         backoff: Backoff | None = None,
         welcome_seconds: float = _WELCOME_SECONDS,
+        steady_seconds: float = _STEADY_SECONDS,
     ) -> None:
         self._config = config
         self._handler = handler
         self._live = live
         self._backoff = backoff or Backoff(most=_BACKOFF_SECONDS)
         self._welcome_seconds = welcome_seconds
+        self._steady_seconds = steady_seconds
         self._socket: ClientConnection | None = None
         self._last_error: str | None = None
         self._closing = False
@@ -154,12 +159,13 @@ class GatewaySession:
             )
         except InvalidStatus as answer:
             raise Refused(_http_answer(answer)) from answer
+        welcomed_at: float | None = None
         try:
             await connection.send(encode(self._handler.hello()))
             welcome, early = await self._await_welcome(connection)
+            welcomed_at = time.monotonic()
             self._socket = connection
             self._last_error = None
-            self._backoff.reset()
             _log.info("welcomed by the gateway, session %s", clean(welcome.session_id, 80))
             self._live.update(
                 session=_state("welcomed", session_id=clean(welcome.session_id, 80), since=int(time.time()))
@@ -170,11 +176,14 @@ class GatewaySession:
             await self._receive(connection)
         finally:
             self._socket = None
+            if welcomed_at is not None and time.monotonic() - welcomed_at >= self._steady_seconds:
+                self._backoff.reset()
             await connection.close()
 
     async def _await_welcome(self, connection: ClientConnection) -> tuple[Welcome, list[Section | Command | Ack]]:
         """The welcome, and what came before it: a gateway replays after hello, which may be before it welcomes."""
         early: list[Section | Command | Ack] = []
+        kept_bytes = 0
         try:
             async with asyncio.timeout(self._welcome_seconds):
                 async for text in connection:
@@ -184,8 +193,11 @@ class GatewaySession:
                         continue
                     if isinstance(frame, Welcome):
                         return frame, early
-                    if isinstance(frame, Section | Command | Ack) and len(early) < _EARLY_FRAMES:
-                        early.append(frame)
+                    if isinstance(frame, Section | Command | Ack):
+                        kept_bytes += len(text)
+                        # Once over, no later one either: an older section must not come to stand for a newer one.
+                        if len(early) < _EARLY_FRAMES and kept_bytes <= _EARLY_BYTES:
+                            early.append(frame)
                     if isinstance(frame, Bye):
                         raise Refused(clean(frame.reason, 200) or "goodbye without a reason")
         except TimeoutError as error:

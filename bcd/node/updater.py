@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bcd.core.answers import Fetch, Prepared
+from bcd.core.answers import Fetch, Prepared, UpdateManager
 from bcd.core.download import Fetcher, Progress, Wanted
 from bcd.core.errors import BcdError, HostError, Refusal
-from bcd.core.manager import Manager
+from bcd.core.layout import Layout
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.space import check_room
@@ -83,7 +83,8 @@ class Updater:
     def __init__(
         self,
         *,
-        manager: Manager,
+        manager: UpdateManager,
+        layout: Layout,
         fetcher: Fetcher,
         live: LiveState,
         reporter: Reporter,
@@ -91,6 +92,7 @@ class Updater:
         look_again_seconds: float = _LOOK_AGAIN_SECONDS,
     ) -> None:
         self._manager = manager
+        self._layout = layout
         self._fetcher = fetcher
         self._live = live
         self._reporter = reporter
@@ -119,7 +121,7 @@ class Updater:
 
     def _still_holds(self, target: Target, refusal: Refusal) -> bool:
         # What expired by a wrong clock, the node's or a gateway's, must come back to life when the clock is mended.
-        return refusal.code != "expired" and target.fingerprint == self._manager.fingerprint()
+        return refusal.code != "expired" and target.fingerprint == self._manager.look.fingerprint()
 
     def add_command(self, command_id: str, spec: object) -> None:
         """Run a command, once: one that is at work already is not added again."""
@@ -146,7 +148,7 @@ class Updater:
                 await asyncio.wait_for(self._wake.wait(), self._pause(now))
             section = self._section
             if section is not None and section.refusal is not None and section.finished:
-                section.finished = section.fingerprint == self._manager.fingerprint()
+                section.finished = section.fingerprint == self._manager.look.fingerprint()
 
     def _targets(self) -> list[Target]:
         return [*self._commands.values(), *([self._section] if self._section is not None else [])]
@@ -181,7 +183,7 @@ class Updater:
         self._live.update(target=target.shown, phase="checking", error=None, retry_at=None)
         manager, server_time = self._manager, self._server_time()
         # Before it is looked at: what changes meanwhile (an operator's --clear-failed) may have come too late for it.
-        target.fingerprint = manager.fingerprint()
+        target.fingerprint = manager.look.fingerprint()
         prepared = await in_thread(lambda: self._prepare(target.spec, server_time))
         if prepared is None:
             self._finish(target)
@@ -202,7 +204,7 @@ class Updater:
             )
         except Refusal:
             # A swap changes the node before it refuses: the first one adopts the entrypoint.
-            target.fingerprint = manager.fingerprint()
+            target.fingerprint = manager.look.fingerprint()
             raise
         if staged is not None:
             with suppress(OSError):
@@ -215,7 +217,7 @@ class Updater:
 
     def _prepare(self, spec: object, server_time: int | None) -> Prepared | None:
         prepared = self._manager.prepare(spec, server_time=server_time)
-        if prepared is None and self._manager.time_left() is not None:
+        if prepared is None and self._manager.look.time_left() is not None:
             # It runs, but no welcome is on record yet, so that it may still be rolled back: told as done it would be a lie.
             raise HostError(
                 "update-in-progress",
@@ -225,8 +227,7 @@ class Updater:
         return prepared
 
     async def _download(self, fetch: Fetch, cancelled: threading.Event) -> Path:
-        layout = self._manager.layout
-        staging, slots_dir = Path(layout.staging), Path(layout.slots_dir)
+        staging, slots_dir = Path(self._layout.staging), Path(self._layout.slots_dir)
         loop = asyncio.get_running_loop()
 
         def progress(now: Progress) -> None:

@@ -1,46 +1,54 @@
 """The console: one source of snapshots, one screen a place, every act through core.
 
 It never blocks on the disk, a socket or a process: what may is done in a thread. It notices a change on disk within a
-second, and costs next to nothing in between: a look is a handful of lstat.
+second, and costs next to nothing in between: one thread looks, and wakes the screen only for what is drawn otherwise.
 """
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import ClassVar
 
+from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.reactive import reactive
-from textual.timer import Timer
 
 from bcd.core.acceptance import Acceptance
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.clipboard import osc52
 from bcd.tui.decoder import tolerate_any_byte
-from bcd.tui.evidence import evidence_of
+from bcd.tui.evidence import Look, evidence_of, look
+from bcd.tui.glyphs import AsciiFilter
 from bcd.tui.journal import Journal
+from bcd.tui.keys import rows_of
+from bcd.tui.news import News, NewsDesk
+from bcd.tui.palette import ConsoleCommands
+from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.screens.check import CheckScreen
 from bcd.tui.screens.config import ConfigScreen
 from bcd.tui.screens.doctor import DoctorScreen
 from bcd.tui.screens.evidence import EvidenceScreen
 from bcd.tui.screens.failed import FailedScreen
+from bcd.tui.screens.help import HelpScreen
 from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
-from bcd.tui.themes import THEMES
+from bcd.tui.themes import THEMES, palette
+from bcd.tui.view import View
 
-_CALM_SECONDS = 1.0
-_PENDING_SECONDS = 0.5
-_TERMINAL_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 _LINES = 2000
 
 ReadSnapshot = Callable[[], Snapshot]
@@ -56,6 +64,7 @@ class ConsoleApp(App[int]):
 
     CSS = resources.files("bcd.tui").joinpath("console.tcss").read_text(encoding="utf-8")  # in a packed binary, no path
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {ConsoleCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
     TITLE = "bcd"
     MODES: ClassVar[dict[str, type]] = {  # type: ignore[assignment]  # Textual's own type is wider
         "overview": OverviewScreen,
@@ -71,18 +80,23 @@ class ConsoleApp(App[int]):
             Binding(str(number), f"switch_mode('{name}')", name.capitalize(), show=False, id=f"go.{name}")
             for number, name in enumerate(MODES, start=1)
         ),
-        Binding("q,ctrl+c", "quit", "Quit", id="quit", key_display="q"),
+        Binding("q", "quit", "Quit", id="quit"),
+        # Where a field takes the letters these are left, and the footer shows them.
+        Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False),
         Binding("e", "evidence", "Evidence", id="evidence"),
-        Binding("N", "start_anew", "Start anew", show=False, id="start-anew"),
-        Binding("question_mark", "show_help_panel", "Help", key_display="?", id="help"),
+        Binding("N", "start_anew", "Start anew", id="start-anew"),
+        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        Binding("f1", "help", "Help"),
         Binding("colon", "command_palette", "Commands", key_display=":", id="commands"),
+        Binding("ctrl+p", "command_palette", "Commands", key_display="^p"),
     ]
 
-    snapshot: reactive[Snapshot | None] = reactive(None)
-    report: reactive[Report | None] = reactive(None)
-    events: reactive[tuple[Json, ...]] = reactive(())
-    acceptance: reactive[Acceptance | BcdError | None] = reactive(None)
-    journal_source: reactive[str] = reactive("")
+    # Not repainted: an app's reactive draws the whole screen anew; the screens watch these and draw what differs.
+    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+    report: reactive[Report | None] = reactive(None, repaint=False)
+    events: reactive[tuple[Json, ...]] = reactive((), repaint=False)
+    acceptance: reactive[Acceptance | BcdError | None] = reactive(None, repaint=False)
+    journal_source: reactive[str] = reactive("", repaint=False)
 
     def __init__(
         self,
@@ -93,9 +107,11 @@ class ConsoleApp(App[int]):
         clear: Clear,
         judge: Judge,
         journal: Journal,
-        start_at: str = "overview",
+        view: View = View(),  # noqa: B008  # a value that never changes
         theme: str = "bcd-dark",
+        ascii_only: bool = False,
         signals: bool = True,
+        evidence: Look = look,
     ) -> None:
         super().__init__()
         tolerate_any_byte()
@@ -105,14 +121,18 @@ class ConsoleApp(App[int]):
         self._clear = clear
         self._judge = judge
         self._journal = journal
-        self._start_at = start_at
+        self.view = view
+        """Where it opens."""
         self._theme = theme
+        self._evidence = evidence
         self._lines: list[str] = []
-        self.start_anew_at: str | None = None
-        """The screen that a new console is to open; None to just end."""
+        self.start_anew_at: View | None = None
+        """Where a new console is to open; None to just end."""
         self._signals = signals
-        self._looking = threading.Lock()
-        self._next_look: Timer | None = None
+        self._examining = threading.Lock()
+        self._look_now = threading.Event()
+        self._news = NewsDesk()
+        self._ascii = AsciiFilter(enabled=ascii_only)
 
     async def on_mount(self) -> None:
         """Look once before the first frame, then for ever."""
@@ -121,15 +141,23 @@ class ConsoleApp(App[int]):
             for number, status in ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP)):
                 # Textual leaves mouse mode and the alternate screen behind on these.
                 loop.add_signal_handler(number, self.exit, int(status), int(status))
-            self.set_interval(_TERMINAL_SECONDS, self._leave_a_dead_terminal)
         self.snapshot = self._read()
         self.events = self._read_events()
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self._theme
-        await self.switch_mode(self._start_at)
-        self._look()
+        await self.switch_mode(self.view.screen)
+        threading.Thread(target=self._keep_looking, daemon=True).start()
         threading.Thread(target=self._follow_journal, daemon=True).start()
+
+    @property
+    def ansi_theme(self) -> TerminalTheme:
+        """The theme's own red, green, yellow."""
+        return palette(self.current_theme) if self.current_theme in THEMES else super().ansi_theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and last ours: whatever draws a sign, only its ASCII form leaves where no other can."""
+        return [*super().get_line_filters(), self._ascii] if self._ascii.enabled else super().get_line_filters()
 
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
@@ -162,63 +190,98 @@ class ConsoleApp(App[int]):
         with contextlib.suppress(RuntimeError):
             self.call_from_thread(setattr, self, "acceptance", answer)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Starting anew is offered only where this console is the old one."""
+        if action == "start_anew" and (self.snapshot is None or not self.snapshot.running_slot_moved):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_help(self) -> None:
+        """List the keys that hold here, now."""
+        self.push_screen(HelpScreen(rows_of(self, self.screen.active_bindings.values())))
+
+    def action_arrow(self, key: str) -> None:
+        """Be the arrow key, for the list that has the focus or the first that could."""
+        if self.focused is None:
+            self.screen.focus_next()
+        self.simulate_key(key)
+
     def action_evidence(self) -> None:
         """Show what the values on the screen rest on."""
         if self.snapshot is not None:
-            self.push_screen(EvidenceScreen(evidence_of(self.snapshot)))
+            self.push_screen(EvidenceScreen(evidence_of(self.snapshot), self._evidence))
 
     def action_start_anew(self) -> None:
         """End, and have the program that `current` names now take over where this one is."""
-        self.start_anew_at = self.current_mode
+        screen = self.screen
+        self.start_anew_at = screen.view if isinstance(screen, ConsoleScreen) else View(screen=self.current_mode)
         self.exit(0)
 
-    def _look(self) -> None:
-        """Look again in a thread, and come back."""
-        threading.Thread(target=self._look_in_thread, daemon=True).start()
-
-    def _look_in_thread(self) -> None:
+    def _keep_looking(self) -> None:
+        """Look for ever, from a thread of its own; hand over only what is drawn otherwise."""
+        shown, events = self.snapshot, self.events
         with contextlib.suppress(RuntimeError):  # the app ended meanwhile
-            try:
-                snapshot, events = self._read(), self._read_events()
-            except Exception as error:  # noqa: BLE001  # a console that stopped looking would go on showing what was
-                self.call_later(self._fall, error)
-            else:
-                self.call_from_thread(self._take, snapshot, events)
+            while self.is_running:
+                self._look_now.wait(_pause(shown))
+                self._look_now.clear()
+                if self._signals and not os.isatty(0):
+                    self.call_from_thread(self.exit, int(ExitStatus.HANGUP), int(ExitStatus.HANGUP))
+                    return
+                try:
+                    snapshot, now = self._read(), self._read_events()
+                except Exception as error:  # noqa: BLE001  # a console that stopped looking would go on showing what was
+                    self.call_later(self._fall, error)
+                    return
+                if _shown(snapshot) != _shown(shown) or now != events:
+                    shown, events = snapshot, now
+                    self.call_from_thread(self._take, snapshot, now)
 
     def _fall(self, error: Exception) -> None:
         raise error
 
     def _take(self, snapshot: Snapshot, events: tuple[Json, ...]) -> None:
-        if _shown(snapshot) != _shown(self.snapshot):
-            self.snapshot = snapshot
-        if events != self.events:
-            self.events = events
-        pending = snapshot.status is not None and snapshot.status.left is not None
-        if self._next_look is not None:  # a clearing looked out of turn: one chain of looks, not ever more
-            self._next_look.stop()
-        self._next_look = self.set_timer(_PENDING_SECONDS if pending else _CALM_SECONDS, self._look)
+        before, self.snapshot, self.events = self.snapshot, snapshot, events
+        if before is None or before.running_slot_moved != snapshot.running_slot_moved:
+            self.refresh_bindings()
+        for news in self._news.between(before, snapshot):
+            self._tell(news)
 
-    def _leave_a_dead_terminal(self) -> None:
-        if not os.isatty(0):
-            self.exit(int(ExitStatus.HANGUP), int(ExitStatus.HANGUP))
+    def _tell(self, news: News) -> None:
+        """Say what changed to who looks elsewhere, with the key to look."""
+        screen = self.screen
+        if isinstance(screen, ConsoleScreen) and screen.NAME in news.shown_on:
+            return
+        key = list(self.MODES).index(news.look_at) + 1
+        self.notify(clean(f"{news.text} ({key}: look)"), severity=news.severity, markup=False)
 
     def on_doctor_screen_again(self) -> None:
         """Run the checks in a thread."""
         threading.Thread(target=self._examine_in_thread, daemon=True).start()
 
     def _examine_in_thread(self) -> None:
-        if not self._looking.acquire(blocking=False):
+        if not self._examining.acquire(blocking=False):
             return
         try:
             report = self._examine()
         finally:
-            self._looking.release()
+            self._examining.release()
         with contextlib.suppress(RuntimeError):
             self.call_from_thread(setattr, self, "report", report)
 
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
-        """Copy over OSC 52. Whether the terminal took it can't be known."""
+        """Copy the command of a finding."""
         self.copy_to_clipboard(message.text)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy over OSC 52, and say what is known: that it was sent, or why it was not."""
+        try:
+            sequence = osc52(text, os.environ)
+        except UsageError as error:
+            self.notify(f"{error.message}: {error.hint}", severity="warning", markup=False)
+            return
+        self._clipboard = text  # what Textual itself pastes from
+        if self._driver is not None:
+            self._driver.write(sequence)
         self.notify("sent to the terminal's clipboard", markup=False)
 
     def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
@@ -233,7 +296,16 @@ class ConsoleApp(App[int]):
             said, severity = f"{clean(error.message)} ({error.code})", "error"
         with contextlib.suppress(RuntimeError):
             self.call_from_thread(self.notify, clean(said), severity=severity, markup=False)
-            self.call_from_thread(self._look)
+        self._look_now.set()
+
+
+def _pause(snapshot: Snapshot | None) -> float:
+    """Seconds until the next look: while a release waits, just past the moment at which the seconds left change."""
+    left = None if snapshot is None or snapshot.status is None else snapshot.status.left
+    if snapshot is None or left is None or snapshot.origin:
+        return _LOOK_SECONDS
+    part = left.seconds - math.floor(left.seconds)
+    return min(_LOOK_SECONDS, part + 0.01) if left.seconds > 0 else _LOOK_SECONDS
 
 
 def _shown(snapshot: Snapshot | None) -> object:
@@ -243,4 +315,14 @@ def _shown(snapshot: Snapshot | None) -> object:
     status = snapshot.status
     left = None if status is None or status.left is None else int(status.left.seconds)
     still = None if status is None else status._replace(left=None)
-    return still, left, snapshot.agent, snapshot.running_slot_moved, int(snapshot.taken_at) // 60, snapshot.trouble
+    parted = None if status is None or status.left is None else int(status.left.wall_seconds - status.left.seconds)
+    return (
+        still,
+        parted,
+        left,
+        snapshot.agent,
+        snapshot.running_slot_moved,
+        snapshot.clear_refused,
+        int(snapshot.taken_at) // 60,
+        snapshot.trouble,
+    )

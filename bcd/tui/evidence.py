@@ -5,12 +5,15 @@ Which bytes that file has now is read again by `look`, for the digest and the ti
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from bcd.tui.snapshot import Snapshot
 
 _LIMIT_BYTES = 4 * 1024 * 1024
+Look = Callable[[str], tuple[str, str]]
+"""What is at a path now: when it changed, and its digest, target or size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +36,12 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
     update, pending = status.update.value, status.pending.value
     pins = config.update
     rows = [
-        Evidence(name="version", value=status.version, path=layout.slots_record, rule="what the current slot holds"),
+        Evidence(
+            name="version",
+            value=snapshot.running or "unknown",
+            path=layout.slots_record,
+            rule="what the current slot holds",
+        ),
         Evidence(name="current", value=status.current.target or "none", path=layout.current, rule="what starts"),
         Evidence(
             name="floor", value=str(status.floor), path=layout.update_record, rule="never falls; raised by a welcome"

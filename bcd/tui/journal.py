@@ -1,5 +1,6 @@
 """The service's log, followed: journalctl where systemd keeps it, a file otherwise. For a thread of its own."""
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from typing import Protocol
 from bcd.core.text import clean
 
 _FIRST_LINES = 200
+_CHUNK_BYTES = 1024 * 1024
+_LINE_BYTES = 64 * 1024
 
 
 class Journal(Protocol):
@@ -85,19 +88,33 @@ class LogFile:
 
     def follow(self) -> Iterator[list[str]]:
         """What is in it, then what comes."""
-        at = 0
+        at, rest, identity = 0, b"", (0, 0)
         while True:
             try:
-                with open(self._path, encoding="utf-8", errors="replace") as file:
-                    at = 0 if file.seek(0, 2) < at else at
-                    file.seek(at)
-                    lines = [clean(line.rstrip("\n")) for line in file]
-                    at = file.tell()
+                found = os.stat(self._path)
+                # Another file, or one that was cut: from its beginning.
+                if (found.st_dev, found.st_ino) != identity or found.st_size < at:
+                    at, rest, identity = 0, b"", (found.st_dev, found.st_ino)
+                data = self._from(at) if found.st_size > at else b""
             except OSError:
-                lines = []
+                data = b""
+            at += len(data)
+            # What has no newline yet is half of a line: its other half comes, or it is too long for one.
+            *lines, rest = (rest + data).split(b"\n")
+            if len(rest) > _LINE_BYTES:
+                lines, rest = [*lines, rest], b""
             if lines:
-                yield lines[-_FIRST_LINES:]
-            time.sleep(self._pause_seconds)
+                yield [clean(line.decode("utf-8", "replace").rstrip("\r")) for line in lines[-_FIRST_LINES:]]
+            if len(data) < _CHUNK_BYTES:
+                time.sleep(self._pause_seconds)
+
+    def _from(self, at: int) -> bytes:
+        # O_NONBLOCK: a FIFO in its place must hang nobody.
+        handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.pread(handle, _CHUNK_BYTES, at)
+        finally:
+            os.close(handle)
 
     def close(self) -> None:
         """The file is open only while it is read."""

@@ -26,10 +26,9 @@ def changes(before: Snapshot | None, now: Snapshot) -> list[str]:
         return [] if before is not None and before.status is None else [f"{trouble.message}" if trouble else "unknown"]
     status = now.status
     if before is None or before.status is None:
-        slot = f" from slot {status.current.slot}" if status.current.slot else ""
-        said.append(f"{status.version} runs{slot}, release floor {status.floor}.")
+        said.append(f"{now.runs}, release floor {status.floor}.")
     elif before.status.current.slot != status.current.slot:
-        said.append(f"current is slot {status.current.slot} now: {status.version}.")
+        said.append(f"current is slot {status.current.slot} now: {now.running or 'what it holds is not known'}.")
     sentence = phase_of(now).sentence
     if before is None or phase_of(before).sentence != sentence:
         said.append(f"{sentence[:1].upper()}{sentence[1:]}.")

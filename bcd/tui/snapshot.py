@@ -26,6 +26,30 @@ class Snapshot:
     clear_refused: str | None = None
     """Why this user may not clear failed versions, with the command that may; None where they may."""
 
+    origin: str = ""
+    """What this is a picture of, where it is not this machine as it is now: a bundle, its host and its time."""
+
+    @property
+    def running(self) -> str | None:
+        """The version that runs: what the current slot holds, else what the agent says that it is; None where unknown.
+
+        Never this console's own build: on a node that never updated, that is another file than the one that runs.
+        """
+        status = self.status
+        record = None if status is None else status.record(status.current.slot)
+        if record is not None:
+            return record.version
+        return (None if self.agent is None else _text(self.agent.get("version"))) or None
+
+    @property
+    def runs(self) -> str:
+        """What runs and from where, as people say it, or what of it is not known."""
+        slot = None if self.status is None else self.status.current.slot
+        where = "no slot in use" if slot is None else f"from slot {slot}"
+        if self.running is None:
+            return f"what runs is not known, {where}"
+        return f"{self.running} runs{'' if slot else ','} {where}"
+
     @property
     def session(self) -> tuple[str, str]:
         """The gateway session's state, and its last error."""

@@ -151,7 +151,8 @@ def test_a_check_shows_reasons_and_links_clean(call: Call, node: Node) -> None:
     words = ("update", "check", "/dev/null", "--config", str(node.config))
     for options in (("--url", argument), ("--sha256", argument), ("--url", argument, "--json")):
         shown(call(*words, *options))
-    shown(call("update", "check", argument, "--config", str(node.config)))
+    done = call("update", "check", argument, "--config", str(node.config))
+    assert (done.status, done.code, shown(done) != "") == (2, "unreadable-manifest", True)
 
 
 def test_a_manifests_key_ids_are_shown_clean(call: Call, node: Node) -> None:

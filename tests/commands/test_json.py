@@ -21,6 +21,10 @@ DOCUMENTS = {
 }
 
 
+SLOTS = {"a": ("1.3.2", 13), "b": ("1.4.0", 14)}
+"""What the slots of the node hold, recorded by a bcd that noted no expiry."""
+
+
 def asked(call: Call, node: Node, name: str) -> Done:
     """Ask for one of `DOCUMENTS`."""
     manifest = [str(node.config)] if name == "update-check" else []
@@ -39,7 +43,7 @@ def test_the_whole_status_of_a_node_is_in_its_document(call: Call, node: Node) -
         "floor_known": True,
         "pins": {"count": 2, "threshold": 2},
         "links": {"current": "b", "previous": "a"},
-        "slots": {"a": slot_entry("1.3.2", 13), "b": slot_entry("1.4.0", 14)},
+        "slots": {slot: {**slot_entry(*release), "expires_at": None} for slot, release in SLOTS.items()},
         "confirmed": None,
         "pending": None,
         "failed": [{"version": "1.4.1", "sequence": 15, "reason": REASON, "at": WHEN}],

@@ -50,6 +50,10 @@ IDS = [" ".join(("bcd", *path)) for path, _ in COMMANDS]
         (["update", "check", "--uri", "x"], "bcd update check --url"),
         (["update", "history", "--jason"], "bcd update history --json"),
         (["version", "--jso"], "bcd version --json"),
+        (["relase"], "bcd release"),
+        (["release", "sgin"], "bcd release sign"),
+        (["release", "sign", "--sequnce", "3"], "bcd release sign --sequence"),
+        (["release", "verify", "--pin", "x"], "bcd release verify --pins"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -191,7 +195,10 @@ def test_the_exit_statuses_in_a_help_are_the_enums(path: tuple[str, ...], comman
     assert len(rows) == command.epilog.count("; ") + 1
 
 
-@pytest.mark.parametrize("path", [("update",), ("update", "check"), ("update", "history")], ids=" ".join)
+RELEASES = [("release", name) for name in ("keygen", "sign", "verify", "inspect")]
+
+
+@pytest.mark.parametrize("path", [("update",), ("update", "check"), ("update", "history"), *RELEASES], ids=" ".join)
 def test_the_exit_statuses_that_these_tests_see_are_in_the_help(path: tuple[str, ...], call: Call) -> None:
     text = call(*path, "--help").stdout.partition("Exit status:\n")[2]
     listed = {int(number) for number in re.findall(r"^ +(\d+)  ", text, re.MULTILINE)}
@@ -227,10 +234,47 @@ def test_the_plain_spellings_mean_to_the_fast_path_what_they_mean_to_click(
     assert fast.status == 0
 
 
+PLAIN_DOCTOR = [
+    ["--json"],
+    ["--format", "plain"],
+    ["--format=junit", "--strict"],
+    ["--format", "prometheus", "--json"],
+    ["--offline", "-v"],
+    ["--verbose", "--color=always", "--format", "rich"],
+]
+
+
+@pytest.mark.parametrize("words", PLAIN_DOCTOR, ids=" ".join)
+def test_the_plain_spellings_of_the_doctor_mean_the_same_to_click(
+    words: list[str], node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reaches the work with the very same arguments by either way."""
+    asked: list[tuple[object, ...]] = []
+
+    def examine(config_path: str, checks: object, **options: object) -> ExitStatus:
+        asked.append((config_path, checks, options))
+        return ExitStatus.WARNINGS
+
+    monkeypatch.setattr("bcd.commands.doctor.examine", examine)
+    arguments = ["doctor", *words, "--config", str(node.config)]
+    assert cli._plain_options(arguments[1:], cli._PLAIN["doctor"]) is not None
+    assert cli.main(arguments) == ExitStatus.WARNINGS
+    monkeypatch.setattr(cli, "_PLAIN", {})
+    assert cli.main(arguments) == ExitStatus.WARNINGS
+    assert asked[0] == asked[1]
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
         ("update", ["--json=1"]),
+        ("update", ["--offline"]),
+        ("doctor", ["--format", "yaml"]),
+        ("doctor", ["--only", "slots.*"]),
+        ("doctor", ["--watch"]),
+        ("doctor", ["--wait", "5s"]),
+        ("doctor", ["bundle"]),
+        ("doctor", ["-vv"]),
         ("update", ["--color"]),
         ("update", ["--color", "pink"]),
         ("update", ["--config"]),

@@ -25,6 +25,7 @@ import pytest
 
 from bcd.core.answers import Settled
 from bcd.core.build import PRODUCT, Build, this_platform
+from bcd.core.clock import ManualClock
 from bcd.core.config import parse_config
 from bcd.core.errors import BcdError
 from bcd.core.layout import layout_of
@@ -43,38 +44,6 @@ URL = "https://releases.example.com/bcd"
 
 _ROOM_BYTES = 256 * 1024 * 1024
 _HEAD = b"#!/bin/sh\n"
-
-
-@dataclass
-class FakeClock:
-    """Three readings, each set by the test."""
-
-    now: float = NOW
-    up: float = 5_000.0
-    boot: str = "boot-1"
-
-    def wall(self) -> float:
-        """Unix seconds."""
-        return self.now
-
-    def boottime(self) -> float:
-        """Seconds since boot."""
-        return self.up
-
-    def boot_id(self) -> str:
-        """This boot."""
-        return self.boot
-
-    def passes(self, seconds: float) -> None:
-        """Time passes."""
-        self.now += seconds
-        self.up += seconds
-
-    def reboots(self, seconds: float) -> None:
-        """The machine is off and on again, all of it taking `seconds`."""
-        self.now += seconds
-        self.up = 10.0
-        self.boot += "+"
 
 
 class Entry(NamedTuple):
@@ -211,7 +180,7 @@ class Node:
     ) -> None:
         """Make it; with `fresh` false, find what an earlier one left at `root`."""
         self.root = root
-        self.clock = FakeClock()
+        self.clock = ManualClock(NOW)
         self.service: ServiceManager = NoServiceManager()
         pins = ",".join(key.pin for key in signing_keys())
         text = (

@@ -268,6 +268,17 @@ def test_each_new_directory_is_durable_in_the_one_above_it(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("name", ["a/b", "./a/b", "a//b/", ""])
+def test_a_relative_directory_is_made_below_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The parents of a relative path end in nothing at all, which is no directory and its own parent."""
+    monkeypatch.chdir(tmp_path)
+    make_directories(name)
+    assert (tmp_path / name).is_dir()
+    assert [path for path in snapshot(tmp_path) if path != "."] == (["a", "a/b"] if name else [])
+
+
 def test_a_link_to_a_directory_is_a_directory(tmp_path: Path) -> None:
     """An operator may have moved it to another disk."""
     (tmp_path / "real").mkdir()

@@ -157,6 +157,9 @@ def test_a_welcome_on_disk_outlasts_the_deadline(node: Node, monkeypatch: pytest
     assert node.tree(history=True) == before
     assert node.start()[-1].outcome is Outcome.FINISH_CONFIRM
     assert (node.runs(), node.floor()) == ("1.2.0", 12)
+    node.start()
+    last = [event for event in node.events() if event.get("version") == "1.2.0" and event["event"] == "confirmed"]
+    assert [event["sequence"] for event in last] == [12]  # the history has it, and once
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a user to whom the records are not")

@@ -105,7 +105,7 @@ def test_two_starts_at_once_settle_once(root: Path) -> None:
         manager = scene.begin()
         statuses = at_once(*(lambda: WON if manager.settle().failed is not None else LOST for _ in range(3)))  # noqa: B023  # run at once
         assert sorted(statuses) == [WON, LOST, LOST]
-        assert [failed.version for failed in manager.store.update().failed] == ["1.2.0"]
+        assert list(manager.look.failed()) == ["1.2.0"]
 
 
 def test_a_holder_that_is_killed_frees_the_lock(root: Path) -> None:

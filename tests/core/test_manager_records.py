@@ -145,7 +145,7 @@ def test_a_release_without_its_floors_record_is_rolled_back_all_the_same(node: N
     node.clock.passes(121)
     assert [settled.outcome for settled in node.start()] == [Outcome.ROLL_BACK, Outcome.ROLLED_BACK]
     assert node.runs() == "1.1.0"
-    assert [failed.version for failed in node.manager().store.update().failed] == ["1.2.0"]
+    assert list(node.manager().look.failed()) == ["1.2.0"]
 
 
 def test_when_every_record_is_lost_the_configuration_and_the_build_are_left(node: Node) -> None:

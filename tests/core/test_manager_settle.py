@@ -12,6 +12,7 @@ from bcd.core import steps
 from bcd.core.errors import HostError, Refusal
 from bcd.core.records import PendingRecord
 from bcd.core.settle import Outcome
+from bcd.core.store import Store
 from tests.core.node_root import NOW, Node, make_release, program, quick_node
 
 ONE = make_release("1.1.0", 11)
@@ -54,7 +55,7 @@ def settled_records(node: Node) -> None:
     """Nothing is pending, and no marker stands."""
     assert node.json(node.layout.pending_record) is None
     assert not os.path.lexists(node.layout.rollback_marker)
-    assert node.manager().time_left() is None
+    assert node.manager().look.time_left() is None
 
 
 def failures(node: Node) -> list[tuple[str, int, str, int]]:
@@ -214,7 +215,7 @@ def test_a_version_that_fails_again_is_listed_once(node: Node) -> None:
     node.fail(make_release("1.3.0", 13))
     node.manager().clear_failed(("1.3.0",))
     node.clock.passes(60)
-    node.manager().store.save_update(node.manager().store.update())
+    Store(node.layout, node.clock).save_update(Store(node.layout, node.clock).update())
     listed = failures(node)
     assert [version for version, *_ in listed] == ["1.2.0"]
     pending = node.json(node.layout.pending_record)

@@ -31,7 +31,7 @@ def outcomes(node: Node) -> list[Outcome]:
 
 def left(node: Node) -> float:
     """What the agent arms its timer for."""
-    found = node.manager().time_left()
+    found = node.manager().look.time_left()
     assert found is not None
     return found.seconds
 
@@ -97,7 +97,7 @@ def test_a_clock_that_stands_still_in_the_past_does_not_stop_the_timer(node: Nod
     assert manager.settle().outcome is Outcome.PENDING
     for passed in (0, 60, 119, 120, 500):
         node.clock.up = 10.0 + passed
-        found = manager.time_left()
+        found = manager.look.time_left()
         assert found is not None
         assert found.seconds == 120 - passed
     assert manager.rollback(way="deadline") is True

@@ -28,9 +28,11 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def slot_record(version: str, sequence: int, at: int) -> dict[str, object]:
-    """What `slots.json` says of a slot."""
+    """What `slots.json` says of a slot; an adopted file came with no manifest, and so with no expiry."""
     data = program(version)
+    expiry = {"expires_at": NOW + 365 * 86_400} if sequence else {}
     return {
+        **expiry,
         "version": version,
         "sequence": sequence,
         "sha256": sha256(data).hexdigest(),
@@ -121,7 +123,7 @@ def test_the_new_binary_is_launched_on_disk_before_it_does_anything(node: Node) 
     assert settled.outcome is Outcome.PENDING
     assert settled.pending is not None
     assert settled.pending.launched
-    left = node.manager().time_left()
+    left = node.manager().look.time_left()
     assert left is not None
     assert left.seconds == 100
     assert (node.json(node.layout.pending_record) or {})["launched"] is True
@@ -146,7 +148,7 @@ def test_a_welcome_raises_the_floor_and_ends_the_swap(node: Node) -> None:
         "failed": [],
     }
     assert node.json(node.layout.pending_record) is None
-    assert node.manager().time_left() is None
+    assert node.manager().look.time_left() is None
     assert node.floor() == 11
     before = node.tree(history=True)
     assert node.manager().confirm() is None

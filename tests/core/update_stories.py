@@ -8,7 +8,8 @@ to run, or be refused it as failed until somebody clears it.
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,7 @@ from bcd.core.manager import Manager
 from bcd.core.records import read_pending, read_slots, read_update
 from bcd.core.settle import Outcome
 from bcd.core.slotfile import is_whole
-from tests.core.node_root import FakeClock, Node, Release, Tree, make_release, write_tree
+from tests.core.node_root import Node, Release, Tree, make_release, write_tree
 
 ONE = make_release("1.1.0", 11)
 TWO = make_release("1.2.0", 12)
@@ -185,14 +186,14 @@ class Scene:
             patched.setattr(os, "fsync", lambda _: None)
             story.begin(self.node)
         self._tree: Tree = self.node.tree(history=True)
-        self._clock: FakeClock = replace(self.node.clock)
+        self._clock = copy(self.node.clock)
         self.floor = self.node.floor()
         self.had_current = self.node.link("current") is not None
 
     def begin(self) -> Manager:
         """Put everything back, and return the acting process's manager."""
         self.lay(self._tree)
-        self.node.clock = replace(self._clock)
+        self.node.clock = copy(self._clock)
         return self.node.manager(self.story.by)
 
     def lay(self, tree: Tree) -> None:
@@ -231,7 +232,7 @@ class Scene:
         if last.outcome is Outcome.PENDING:
             assert node.runs() == target.version
             assert node.manager().confirm() is not None
-        failed = [entry.version for entry in node.manager().store.update().failed]
+        failed = list(node.manager().look.failed())
         if last.outcome is Outcome.INTERRUPTED:
             assert failed == []  # what failed is never told as what may be tried again
         assert read_pending(node.layout.pending_record).state == "absent"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bcd.core.clock import SystemClock
-from bcd.doctor.selftest.machine import FakeClock
+from bcd.core.clock import ManualClock, SystemClock
 from bcd.doctor.selftest.root import Root
 from tests.commands.running import NOBODY, TIMEOUT_SECONDS, Done, Runner
 
@@ -97,5 +96,5 @@ def node_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Root]:
     monkeypatch.setenv("TMPDIR", tempfile.gettempdir())
     clock = SystemClock()
     with Root() as root:
-        root.machine.clock = FakeClock(time.time(), clock.boottime(), clock.boot_id())
+        root.machine.clock = ManualClock(time.time(), clock.boottime(), clock.boot_id())
         yield root

@@ -98,7 +98,8 @@ def test_warnings_are_0_and_under_strict_3(doctor: Doctor, node: Root) -> None:
 def test_what_is_not_in_use_never_fails(doctor: Doctor) -> None:
     """Field report C08 c, d: no helper is skipped with the reason, and present in JSON."""
     done = doctor("--only", "helper.*", "--json", "--strict")
-    assert (done.status, levels(done)) == (0, {"helper.socket": "skipped"})
+    expected = dict.fromkeys(("helper.socket", "helper.answers", "helper.version"), "skipped")
+    assert (done.status, levels(done)) == (0, expected)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,7 @@ def test_json_as_nobody_is_one_document_and_every_other_check_is_heard(doctor: D
     assert (done.status, done.stderr) == (4, "")
     assert unknown == {
         *("slots.digests", "update.records", "update.failed-versions", "update.floor", "update.last-confirm"),
+        "update.release-expiry",
     }
     assert set(found.values()) == {"ok", "skipped", "unknown"}
     (digests,) = [f for f in document(done)["findings"] if f["id"] == "slots.digests"]

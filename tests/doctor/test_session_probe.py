@@ -20,7 +20,7 @@ from websockets.typing import Subprotocol
 
 from bcd.core.config import Config, parse_config
 from bcd.doctor.session import STAGES, SessionProbe, probe_session
-from bcd.node.frames import SUBPROTOCOL
+from bcd.node.protocol import SUBPROTOCOL
 
 SECONDS = 5.0
 SHORT_SECONDS = 0.5

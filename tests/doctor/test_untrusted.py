@@ -15,9 +15,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
+from bcd.core.units import NODE_UNIT
 from bcd.doctor.checks import CHECKS
 from bcd.doctor.finding import Level, Report
-from bcd.doctor.probes import NODE_UNIT, Ran
+from bcd.doctor.probes import Ran
 from bcd.doctor.report.machine import json_text, junit_text, prometheus_text
 from bcd.doctor.report.plain import plain_lines
 from bcd.doctor.report.rich_report import rich_report

@@ -81,12 +81,22 @@ class Shown(LiveState):
 
 @asynccontextmanager
 async def session(
-    config: NodeConfig, *, handler: Handler | None = None, backoff: Backoff | None = None, welcome_seconds: float = 10.0
+    config: NodeConfig,
+    *,
+    handler: Handler | None = None,
+    backoff: Backoff | None = None,
+    welcome_seconds: float = 10.0,
+    steady_seconds: float = 0.0,
 ) -> AsyncIterator[Running]:
     """A session that tries again after some milliseconds."""
     told, live = handler or Handler(), Shown()
     made = GatewaySession(
-        config, told, live, backoff=backoff or Backoff(first=0.01, most=0.05), welcome_seconds=welcome_seconds
+        config,
+        told,
+        live,
+        backoff=backoff or Backoff(first=0.01, most=0.05),
+        welcome_seconds=welcome_seconds,
+        steady_seconds=steady_seconds,
     )
     task = asyncio.create_task(made.run())
     try:

@@ -291,7 +291,7 @@ async def test_a_rollback_that_cannot_be_written_is_tried_again(
     manager = pending.node.manager()
     settled = manager.settle()
     manager.rollback = failing(NO_SPACE, 3, manager.rollback)  # type: ignore[method-assign]
-    manager.time_left = failing(NO_SPACE, 2, manager.time_left)  # type: ignore[method-assign]
+    manager.look.time_left = failing(NO_SPACE, 2, manager.look.time_left)  # type: ignore[method-assign]
     with caplog.at_level(logging.ERROR):
         async with pending.running(pending.agent(manager, settled)) as new:
             await pending.until(lambda page: page.sessions)

@@ -11,6 +11,7 @@ import pytest
 
 from bcd.lab.gateway import Gateway
 from bcd.lab.pki import Authority
+from bcd.node import outbox as outbox_module
 from tests.core.node_root import make_release, quick_node
 from tests.node.gateways import eventually
 from tests.node.stations import NODE_ID, Station, hurry, order
@@ -121,6 +122,28 @@ async def test_a_command_with_a_version_of_megabytes_leaves_a_small_outbox(stati
         answer = await station.answer(command)
     assert (answer["state"], answer["code"]) == ("FAILED", "bad-section")
     assert os.path.getsize(Path(station.node.config.node.data_dir, "outbox.json")) < 10_000
+
+
+async def test_a_command_too_many_is_turned_away_and_no_status_is_lost(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that acks nothing; once it does, the next command is taken."""
+    monkeypatch.setattr(outbox_module, "_UNACKED", 2)
+    with station.gateway.page(NODE_ID) as page:
+        page.acks = page.replays = False
+    async with station.running():
+        await station.until_welcomed("1.0.0")
+        kept = [await station.command(make_release("1.0.0", 5)) for _ in range(2)]
+        for command in kept:
+            await station.until(lambda page: page.answers(command))  # noqa: B023  # in this round
+        with station.gateway.page(NODE_ID) as page:
+            page.acks = True
+        refused = await station.answer(await station.command(make_release("1.0.0", 5)))
+        assert (refused["state"], refused["code"]) == ("FAILED", "too-many-commands")
+        station.gateway.drop_session(NODE_ID)
+        for command in kept:
+            await station.until(lambda page: len(page.answers(command)) >= 2)  # noqa: B023  # in this round
+        assert (await station.answer(await station.command(make_release("1.0.0", 5))))["state"] == "SUCCEEDED"
 
 
 async def test_a_full_disk_keeps_no_command_from_its_answer(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from bcd.core.text import clean
 from bcd.node.frames import (
-    FRAME_LIMIT_BYTES,
     Ack,
     Bye,
     Command,
@@ -24,6 +23,7 @@ from bcd.node.frames import (
     decode,
     encode,
 )
+from bcd.node.protocol import FRAME_LIMIT_BYTES
 
 SECTION = {"type": "section", "name": "daemon", "generation": 7, "spec": {"version": "1.4.1"}}
 

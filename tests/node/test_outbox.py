@@ -201,3 +201,18 @@ def test_an_ack_that_cannot_be_written_costs_a_repetition_and_nothing_else(tmp_p
     again = Outbox(str(tmp_path))
     assert again.unacked() == [CommandStatus(id="c1", state="SUCCEEDED")]
     assert again.unfinished() == []
+
+
+def test_an_outbox_that_nobody_acks_is_full_and_loses_nothing(tmp_path: Path) -> None:
+    """What waits for its end or its ack is bounded by taking no more, never by forgetting; an ack makes room."""
+    outbox = Outbox(str(tmp_path))
+    for number in range(256):
+        assert not outbox.is_full()
+        outbox.put(Entry(id=f"c{number}", state="SUCCEEDED" if number % 2 else "ACCEPTED"))
+    assert outbox.is_full()
+    assert Outbox(str(tmp_path)).is_full()  # a restart forgets none
+    outbox.ack("c0")  # not finished, so there is nothing to keep yet
+    assert outbox.is_full()
+    outbox.ack("c1")
+    assert not outbox.is_full()
+    assert len(outbox.unacked()) == 255

@@ -16,7 +16,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.typing import Subprotocol
 
 from bcd.node.backoff import Backoff
-from bcd.node.frames import FRAME_LIMIT_BYTES, Ack, Bye, Command, CommandStatus, Section, SectionStatus, Welcome
+from bcd.node.frames import Ack, Bye, Command, CommandStatus, Section, SectionStatus, Welcome
+from bcd.node.protocol import FRAME_LIMIT_BYTES
 from tests.node.gateways import (
     WELCOME,
     Gateway,
@@ -127,6 +128,25 @@ async def test_what_comes_before_the_welcome_waits_for_it(authority: trustme.CA,
         await eventually(lambda: len(node.handler.frames) == 3)
     assert len(node.handler.welcomes) == 1
     assert [type(frame).__name__ for frame in node.handler.frames] == ["Section", "Command", "Ack"]
+
+
+async def test_what_comes_before_the_welcome_is_kept_up_to_a_bound(authority: trustme.CA, tmp_path: Path) -> None:
+    """The attack: frames of megabytes before the welcome fill the node's memory. The welcome itself is still heard."""
+
+    async def script(there: Gateway, connection: ServerConnection) -> None:
+        await there.hear(connection)
+        padding = "x" * (FRAME_LIMIT_BYTES // 2)
+        for number in range(3):
+            await say(connection, {"type": "command", "id": f"c{number}", "kind": "k", "args": padding})
+        await say(connection, {"type": "command", "id": "c3", "kind": "k", "args": {}})
+        await say(connection, WELCOME)
+        await say(connection, {"type": "ack", "id": "c9"})
+        await there.listen(connection)
+
+    async with gateway(authority, script) as there, session(node_config(tmp_path, there.url(), authority)) as node:
+        await eventually(lambda: node.handler.frames and isinstance(node.handler.frames[-1], Ack))
+    kept = [frame.id for frame in node.handler.frames if isinstance(frame, Command)]
+    assert kept == ["c0"]
 
 
 # A gateway that says no ----------------------------------------------------------------------------------------------
@@ -359,7 +379,7 @@ async def test_what_is_shown_follows_the_session(authority: trustme.CA, tmp_path
 async def test_the_pauses_between_tries_grow_and_a_welcome_makes_them_short_again(
     authority: trustme.CA, tmp_path: Path
 ) -> None:
-    """Exponential backoff, counted anew after each welcome."""
+    """Exponential backoff, counted anew after a session that lasted (here: any)."""
 
     async def script(there: Gateway, connection: ServerConnection) -> None:
         await there.welcome(connection)
@@ -378,6 +398,26 @@ async def test_the_pauses_between_tries_grow_and_a_welcome_makes_them_short_agai
     for pause, whole in zip(pauses, [0.02, 0.04, 0.08, 0.16, 0.02, 0.04], strict=False):
         assert pause >= whole
     assert pauses[4] < pauses[3]
+
+
+async def test_a_gateway_that_welcomes_and_hangs_up_is_left_alone_for_longer_each_time(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    """A flapping gateway is not asked once a second by a whole fleet: only a session that lasted counts as a success."""
+
+    async def script(there: Gateway, connection: ServerConnection) -> None:
+        await there.welcome(connection)
+
+    backoff = Backoff(first=0.02, most=1.0, jitter=lambda: 1.0)
+    async with (
+        gateway(authority, script) as there,
+        session(node_config(tmp_path, there.url(), authority), backoff=backoff, steady_seconds=60) as node,
+    ):
+        await eventually(lambda: len(there.at) >= 6)
+    assert len(node.handler.welcomes) >= 5
+    pauses = [after - before for before, after in pairwise(there.at)]
+    for pause, whole in zip(pauses, [0.02, 0.04, 0.08, 0.16, 0.32], strict=False):
+        assert pause >= whole
 
 
 async def test_a_release_that_waits_for_its_welcome_never_pauses_for_long(

@@ -11,6 +11,7 @@ from bcd.core.build import Build
 from bcd.core.deadline import Left
 from bcd.core.download import Progress, Wanted
 from bcd.core.errors import BcdError, HostError, Refusal
+from bcd.core.look import Look
 from bcd.core.manager import Manager
 from bcd.core.records import PendingRecord
 from bcd.core.service import NoServiceManager
@@ -41,6 +42,21 @@ PENDING = PendingRecord(
 )
 
 
+class ScriptedLook(Look):
+    """What a scripted manager says of the disk."""
+
+    def __init__(self, manager: "Scripted") -> None:
+        super().__init__(manager.node.layout, manager.node.clock)
+        self._manager = manager
+
+    def fingerprint(self) -> tuple[object, ...]:
+        self._manager.looks += 1
+        return (self._manager.mark,)
+
+    def time_left(self) -> Left | None:
+        return self._manager.left
+
+
 class Scripted(Manager):
     """A manager whose answers are the test's; nothing but its staging directory touches the disk."""
 
@@ -48,6 +64,8 @@ class Scripted(Manager):
         super().__init__(
             config=node.config, build=Build("1.0.0", 0, 0, fakehw=False), clock=node.clock, service=NoServiceManager()
         )
+        self.node = node
+        self.look = ScriptedLook(self)
         self.prepared: list[object] = []
         """What was looked at."""
         self.swapped: list[tuple[object, str | None]] = []
@@ -66,13 +84,6 @@ class Scripted(Manager):
     def swap(self, spec: object, *, server_time: int | None, command_id: str | None) -> PendingRecord:
         self.swapped.append((spec, command_id))
         return self.swap_answer()
-
-    def fingerprint(self) -> tuple[object, ...]:
-        self.looks += 1
-        return (self.mark,)
-
-    def time_left(self) -> Left | None:
-        return self.left
 
     def refuse(self, refusal: Refusal) -> None:
         """Refuse everything from now on."""
@@ -151,6 +162,7 @@ class World:
         self.live = Shown()
         self.updater = Updater(
             manager=manager or self.manager,
+            layout=node.layout,
             fetcher=self.fetcher,
             live=self.live,
             reporter=self.told,

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from bcd.core.errors import Refusal, UsageError
 from bcd.core.manifest import Artifact
 from bcd.core.trust import require_manifest
-from bcd.release.keys import ReleaseKey, generate_key, load_key
+from bcd.release.keys import ReleaseKey, generate_key, load_private_key, spki_of
 from bcd.release.manifest import ReleaseDraft
 from bcd.release.signing import envelope, sign_release
 
@@ -116,16 +116,16 @@ def test_nobody_signs_a_manifest_that_no_node_would_read(draft: ReleaseDraft, ke
 def test_a_key_survives_its_pem() -> None:
     """A key written and read again has the same pin and signs for it."""
     key = generate_key("release-1")
-    again = load_key("release-1", key.to_pem())
-    assert again.pin == key.pin
-    assert again.spki == key.spki
+    again = load_private_key("release-1.key", key.to_pem(b"correct horse"), b"correct horse")
+    assert spki_of(again.public_key()) == key.spki
+    assert key.public.verifies(b"words", ReleaseKey(kid="release-1", private=again).sign(b"words"))
 
 
 @pytest.mark.parametrize("pem", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
 def test_what_is_no_key_is_refused_with_a_code(pem: bytes) -> None:
     """No input to the key reader raises anything but our error."""
     with pytest.raises(UsageError) as error:
-        load_key("release-1", pem)
+        load_private_key("release-1.key", pem)
     assert error.value.code == "bad-key"
 
 

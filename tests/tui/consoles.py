@@ -13,6 +13,7 @@ from bcd.doctor.finding import Finding, Level, Report
 from bcd.tui.app import ConsoleApp
 from bcd.tui.journal import NoJournal
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 from tests.tui import states
 
 NARROW, WIDE = (80, 24), (200, 50)
@@ -56,7 +57,7 @@ class World:
     def _judge(self, given: str) -> Acceptance:
         raise UsageError("bad-manifest", f"{given} is no manifest")
 
-    def app(self, start_at: str = "overview", *, signals: bool = False) -> ConsoleApp:
+    def app(self, start_at: str = "overview", *, signals: bool = False, view: View | None = None) -> ConsoleApp:
         """A console over this world."""
         return ConsoleApp(
             read=lambda: self.snapshot,
@@ -65,7 +66,7 @@ class World:
             clear=lambda versions: self.clear(versions),  # noqa: PLW0108  # a test may change it later
             judge=self._judge,
             journal=NoJournal("no journal here"),
-            start_at=start_at,
+            view=view or View(screen=start_at),
             signals=signals,
         )
 

@@ -7,6 +7,7 @@ from textual.widgets import Tree
 
 from bcd.doctor.finding import Finding, Level, Report
 from bcd.tui.app import ConsoleApp
+from bcd.tui.view import View
 from tests.tui import states
 from tests.tui.consoles import WIDE, World, flat, opened, report_of, until
 
@@ -114,4 +115,4 @@ def arguments(world: World) -> dict[str, object]:
     """What a console over `world` that opens at the doctor is made with."""
     made = world.app("doctor")
     names = ("read", "read_events", "examine", "clear", "judge", "journal")
-    return {**{name: getattr(made, f"_{name}") for name in names}, "start_at": "doctor", "signals": False}
+    return {**{name: getattr(made, f"_{name}") for name in names}, "view": View(screen="doctor"), "signals": False}

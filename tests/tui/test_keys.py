@@ -2,9 +2,9 @@
 
 import pytest
 from textual.command import CommandPalette
-from textual.widgets import HelpPanel
 
 from bcd.tui.app import ConsoleApp
+from bcd.tui.screens.help import HelpScreen
 from tests.tui import states
 from tests.tui.consoles import World, flat, opened, until
 
@@ -51,7 +51,7 @@ async def test_digits_while_a_question_is_open_clear_nothing() -> None:
 async def test_the_question_mark_opens_the_help_with_the_real_bindings() -> None:
     async with opened(World(states.rolled_back()), "failed", (120, 40)) as (app, pilot):
         await pilot.press("question_mark")
-        await until(pilot, lambda: app.screen.query(HelpPanel))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await until(pilot, lambda: "Clear all" in flat(app))
 
 

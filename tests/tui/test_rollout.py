@@ -15,11 +15,9 @@ from bcd.lab.control import ask_to_push
 
 ROOT = Path(__file__).parents[2]
 CONSOLE = """
-import inspect, sys
-from bcd.commands.console import run_console
-given = {"screen": "overview", "theme": "bcd-dark", "mouse": False, "read_only": False, "log": None}
-wanted = inspect.signature(run_console).parameters
-sys.exit(run_console(sys.argv[1], **{name: value for name, value in given.items() if name in wanted}))
+import sys
+from bcd.commands.console import Asked, run_console
+sys.exit(run_console(Asked(config_path=sys.argv[1])))
 """
 
 

@@ -55,14 +55,14 @@ def release_pins(see: Probes) -> Result:
         return warn(
             "no release keys are pinned, so this node takes no update",
             evidence,
-            hint=f"set [update] release_pins in {see.config_path} to your release keys' pins "
+            hint=f"set [update] release_pins in {shlex.quote(see.config_path)} to your release keys' pins "
             "(docs/operations/configure.md), then restart the agent",
         )
     if pins < threshold:
         return fail(
             f"{pins} release keys are pinned and {threshold} must sign, so every release is refused (no-pins)",
             evidence,
-            hint=f"in {see.config_path}, add pins to [update] release_pins, or lower release_threshold",
+            hint=f"in {shlex.quote(see.config_path)}, add pins to [update] release_pins, or lower release_threshold",
         )
     if threshold == 1:
         return note("one signature is enough here: a single stolen release key installs anything", evidence)
@@ -120,7 +120,7 @@ def placement(see: Probes) -> Result:
     message = f"{' and '.join(key for key, _ in inside)} inside data_dir ({layout.data_dir})"
     usual = UpdateConfig()
     hint = (
-        f"in {see.config_path}, leave out [update] slots_dir and entrypoint (they default to {usual.slots_dir} and "
+        f"in {shlex.quote(see.config_path)}, leave out [update] slots_dir and entrypoint (they default to {usual.slots_dir} and "
         f"{usual.entrypoint}), and install bcd there"
     )
     if config.helper is not None:

@@ -5,9 +5,10 @@ import shlex
 import ssl
 
 from bcd.core.text import clean
+from bcd.core.units import NODE_UNIT
 from bcd.doctor.check import Registry, Result, fail, ok, skipped, unknown, warn
 from bcd.doctor.checks.proxies import agent_environ, goes_through_proxy, named_proxies
-from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes
+from bcd.doctor.probes import CannotTell, Probes
 from bcd.doctor.redaction import redact_text
 from bcd.doctor.session import STAGES, SessionProbe
 
@@ -33,14 +34,14 @@ def configured(see: Probes) -> Result:
         return warn(
             "no gateway is configured, so nothing asks this node to update and nothing would welcome a new release",
             f"{see.config_path}: [node] gateway is not set",
-            hint=f"in {see.config_path}, set [node] gateway to wss://HOST/v1/node, then restart the agent",
+            hint=f"in {shlex.quote(see.config_path)}, set [node] gateway to wss://HOST/v1/node, then restart the agent",
         )
     insecure = not node.gateway.startswith("wss://")
     if insecure and not (node.dev_insecure_h2c or see.build.fakehw):
         return fail(
             "the gateway is not wss://, so the agent does not start",
             f"{see.config_path}: [node] gateway = {shown}",
-            hint=f"in {see.config_path}, let [node] gateway begin with wss://",
+            hint=f"in {shlex.quote(see.config_path)}, let [node] gateway begin with wss://",
         )
     if insecure:
         return warn(
@@ -113,7 +114,7 @@ def _behind_proxy(see: Probes, probe: SessionProbe, evidence: list[str]) -> Resu
 
 
 def _hint(see: Probes, probe: SessionProbe) -> str:
-    host, config = shlex.quote(probe.host), see.config_path
+    host, config = shlex.quote(probe.host), shlex.quote(see.config_path)
     bracketed = f"[{probe.host}]" if ":" in probe.host else probe.host
     address = shlex.quote(f"{bracketed}:{probe.port}")
     match probe.failed:
@@ -204,7 +205,8 @@ def trust_store(see: Probes) -> Result:
             return fail(
                 f"{key} can't be used: {clean(error.strerror or str(error))}",
                 f"{see.config_path}: {key} = {path}",
-                hint=f"put the authority's certificate (PEM) at {path}, or correct {key} in {see.config_path}",
+                hint=f"put the authority's certificate (PEM) at {shlex.quote(path)}, or correct {key} in "
+                f"{shlex.quote(see.config_path)}",
             )
     stores = see.trust_stores()
     found = [path for path in stores if _has_certificates(path)]
@@ -212,7 +214,7 @@ def trust_store(see: Probes) -> Result:
         return warn(
             "this machine has no trust store, so downloads from public servers fail",
             *(f"{path}: {'empty' if os.path.exists(path) else 'missing'}" for path in stores),
-            hint=f"install the package ca-certificates, or set [update] ca_file in {see.config_path}",
+            hint=f"install the package ca-certificates, or set [update] ca_file in {shlex.quote(see.config_path)}",
         )
     return ok("there are certificates to trust", *found)
 

@@ -1,6 +1,9 @@
 """Host: the machine underneath."""
 
+import os
+import shlex
 import subprocess
+from collections.abc import Iterator
 
 from bcd.doctor.check import Registry, Result, note, ok, skipped, unknown, warn
 from bcd.doctor.probes import Probes, why_it_did_not_run
@@ -9,6 +12,7 @@ HOST_CHECKS = Registry("host")
 
 _MIB = 1024 * 1024
 _LEAST_MEMORY_BYTES = 128 * _MIB
+_FULL_PERCENT = 95
 _SUPPORTED = ("linux-amd64", "linux-arm64")
 
 
@@ -60,6 +64,39 @@ def memory(see: Probes) -> Result:
             hint="ps aux --sort=-rss | head",
         )
     return ok(f"{available // _MIB} MiB of memory are available", evidence)
+
+
+@HOST_CHECKS.check(
+    "disk",
+    "the disks that bcd writes to are not nearly full",
+    why="Whether the next update fits is slots.room's to say; this is for whoever wants to know before that. What fills a "
+    "disk is seldom bcd, and a full one takes its records, its log and everybody else's with it.",
+)
+def disk(see: Probes) -> Iterator[Result]:
+    """Free space of each place that is written to, by psutil."""
+    good = []
+    standing = [_standing(path) for path in (see.layout.data_dir, see.layout.slots_dir)]
+    for place in {os.stat(place).st_dev: place for place in reversed(standing)}.values():
+        see.doing(f"asking how full the disk of {place} is")
+        free, used_percent = see.free_disk(place)
+        evidence = f"{place}: {free // _MIB} MiB free, {used_percent:.0f} % in use"
+        if used_percent >= _FULL_PERCENT:
+            yield note(
+                f"the disk of {place} is {used_percent:.0f} % full, {free // _MIB} MiB are free",
+                evidence,
+                hint=shlex.join(["df", "-h", place]),
+            )
+        else:
+            good.append(evidence)
+    if good:
+        yield ok("there is free disk where bcd writes", *good)
+
+
+def _standing(path: str) -> str:
+    """`path`, or the nearest directory above it that exists."""
+    while not os.path.exists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path
 
 
 @HOST_CHECKS.check(

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from bcd.core.config import DEFAULT_PATH
-from bcd.core.units import ROLLBACK_UNIT, rollback_units
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT, rollback_units
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, warn
-from bcd.doctor.checks.slot_words import in_use, is_regular, what_is
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.doctor.checks.slot_words import ago, in_use, is_regular, what_is
+from bcd.doctor.probes import Probes
 
 SERVICE_CHECKS = Registry("service")
 
+_LATELY_SECONDS = 24 * 3600
 _BURST = 5
 _INTERVAL_MICROSECONDS = 600 * 1_000_000
 _NO_SYSTEMD = "this machine has no systemd"
@@ -106,23 +107,31 @@ def active(see: Probes) -> Result:
 
 @SERVICE_CHECKS.check(
     "restarts",
-    "the service was not restarted after failures",
-    why="Restarts that nobody asked for eat the start limit, at which a pending release is swapped back.",
+    "the service was not restarted after failures in the last day",
+    why="Restarts that nobody asked for eat the start limit, at which a pending release is swapped back. One of last month "
+    "is no reason to look today.",
 )
 def restarts(see: Probes) -> Result:
-    """NRestarts, since the unit was last started by hand."""
+    """NRestarts, since the unit was last started by hand, and when the process that runs was started."""
     why = _absent(see)
     if why is not None:
         return skipped(why)
     count = see.unit().get("NRestarts", "0")
-    if count not in ("", "0"):
-        times = "once" if count == "1" else f"{count} times"
-        return warn(
-            f"systemd restarted {NODE_UNIT} {times} by itself since it was last started by hand",
-            f"NRestarts={count}",
-            hint=f"journalctl -u {NODE_UNIT} -p warning -e",
-        )
-    return ok(f"systemd did not have to restart {NODE_UNIT}")
+    if count in ("", "0"):
+        return ok(f"systemd did not have to restart {NODE_UNIT}")
+    times = "once" if count == "1" else f"{count} times"
+    started = see.unit().get("ExecMainStartTimestampMonotonic", "")
+    evidence = f"NRestarts={count} ExecMainStartTimestamp={see.unit().get('ExecMainStartTimestamp', '')}"
+    # Microseconds of CLOCK_MONOTONIC; 0 where it was never started.
+    seconds = see.monotonic() - int(started) / 1e6 if started.isdigit() and started != "0" else None
+    if seconds is not None and seconds > _LATELY_SECONDS:
+        return ok(f"systemd restarted {NODE_UNIT} {times} by itself, the last time {ago(seconds)}", evidence)
+    last = "" if seconds is None else f", the last time {ago(max(0.0, seconds))}"
+    return warn(
+        f"systemd restarted {NODE_UNIT} {times} by itself{last}",
+        evidence,
+        hint=f"journalctl -u {NODE_UNIT} -p warning -e",
+    )
 
 
 @SERVICE_CHECKS.check(

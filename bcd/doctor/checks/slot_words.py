@@ -1,4 +1,4 @@
-"""What the checks of the slots say in the same words: what lies at a path, and the commands that mend it."""
+"""What several checks say in the same words: what lies at a path, the commands that mend it, how long ago."""
 
 import os
 import shlex
@@ -6,8 +6,10 @@ import stat
 
 from bcd.core.links import CURRENT, PREVIOUS, SLOTS, Link, Slot, other_slot, slot_file
 from bcd.core.slotfile import is_program, is_whole
-from bcd.doctor.probes import NODE_UNIT, CannotTell, Probes
+from bcd.core.units import NODE_UNIT
+from bcd.doctor.probes import CannotTell, Probes
 
+_DAY_SECONDS = 24 * 3600
 NOT_IN_USE = "the slots are not in use yet: the first update adopts the entrypoint"
 
 
@@ -83,3 +85,10 @@ def is_regular(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
         return False
+
+
+def ago(seconds: float) -> str:
+    """How long ago that was, in the largest unit of which it is one at least: `3 days ago`."""
+    days, hours = int(seconds / _DAY_SECONDS), int(seconds / 3600)
+    count, unit = (days, "day") if days else (hours, "hour")
+    return f"{count} {unit}{'' if count == 1 else 's'} ago" if count else "less than an hour ago"

@@ -12,15 +12,20 @@ from bcd.core.lock import LOCK_NAME
 from bcd.core.records import Reading
 from bcd.core.status import Problem
 from bcd.core.text import clean
+from bcd.core.units import NODE_UNIT
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
-from bcd.doctor.checks.slot_words import in_use, restart
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.doctor.checks.slot_words import NOT_IN_USE, ago, in_use, restart
+from bcd.doctor.probes import Probes
 from bcd.node.client import SOCKET_NAME
 
 UPDATE_CHECKS = Registry("update")
 
 _DAY_SECONDS = 24 * 3600
 _LONG_DAYS = 90
+_EXPIRY_DAYS = 14
+_SIGN_ANEW = (
+    "nothing to do on this node; where its rollout is not done by then, sign the release anew with a later expiresAt"
+)
 _STEP_SECONDS = 5
 
 
@@ -210,14 +215,56 @@ def last_confirm(see: Probes) -> Result:
     seconds = see.clock.wall() - confirmed.at
     if seconds < -_DAY_SECONDS:
         return note(f"{release} was confirmed in what is this clock's future: one of them was wrong")
-    said = f"{release} was confirmed {_ago(max(0.0, seconds))}"
+    said = f"{release} was confirmed {ago(max(0.0, seconds))}"
     return note(f"{said}, and nothing since") if seconds > _LONG_DAYS * _DAY_SECONDS else ok(said)
 
 
-def _ago(seconds: float) -> str:
-    days, hours = int(seconds / _DAY_SECONDS), int(seconds / 3600)
-    count, unit = (days, "day") if days else (hours, "hour")
-    return f"{count} {unit}{'' if count == 1 else 's'} ago" if count else "less than an hour ago"
+@UPDATE_CHECKS.check(
+    "release-expiry",
+    "the release that runs can still be rolled out",
+    why="A manifest's expiry stops nothing that a node holds: what runs goes on running, a pending update is confirmed and a "
+    "rollback works. But no node that lacks the release takes it any more afterwards, so a rollout that is not done by "
+    "then stops. A release that expired after its rollout is as it should be.",
+)
+def release_expiry(see: Probes) -> Result:
+    """The expiry of the current slot's release, a pending one included, by the manifest that it was staged by."""
+    if not in_use(see):
+        return skipped(NOT_IN_USE)
+    status = see.status
+    untold = _untold(see, status.layout.slots_record, status.slots)
+    if untold is not None:
+        return untold
+    slot = status.current.slot
+    record = status.record(slot)
+    if slot is None or record is None:
+        return skipped("the current slot has no record (slots.links, slots.digests)")
+    if record.expires_at is None:
+        return skipped(f"the record of {record.version} says no expiry: it was adopted, or staged by an older bcd")
+    # By the rules' own clock, but for the gateway's time, which only the agent hears.
+    seconds = record.expires_at - max(see.clock.wall(), see.build.built_at)
+    evidence = f"{status.layout.slots_record}: slot {slot}, {record.version} expires at {record.expires_at}"
+    if seconds > _EXPIRY_DAYS * _DAY_SECONDS:
+        return ok(f"{record.version} can be rolled out for {int(seconds / _DAY_SECONDS)} more days", evidence)
+    update = status.pending.value
+    if update is not None and update.to_slot == slot:
+        # Between the swap and the welcome: this node is in the midst of a rollout, and the next ones are turned away.
+        when = f"in {_span(seconds)}" if seconds > 0 else "by now"
+        return note(
+            f"{record.version} is pending here, and its manifest expires {when}: nodes that come after it refuse it",
+            evidence,
+            hint=_SIGN_ANEW,
+        )
+    if seconds <= 0:
+        return ok(f"{record.version} expired {ago(-seconds)}; it goes on running, and no other node takes it", evidence)
+    return note(
+        f"the manifest of {record.version} expires in {_span(seconds)}: no node that lacks it takes it after that",
+        evidence,
+        hint=_SIGN_ANEW,
+    )
+
+
+def _span(seconds: float) -> str:
+    return ago(seconds).removesuffix(" ago")
 
 
 @UPDATE_CHECKS.check(

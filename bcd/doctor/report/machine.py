@@ -2,7 +2,6 @@
 
 import json
 from typing import Literal, TypedDict
-from xml.etree import ElementTree as ET
 
 from bcd.doctor.finding import Level, Report
 from bcd.doctor.report.words import by_category
@@ -71,6 +70,8 @@ def json_text(report: Report) -> str:
 
 def junit_text(report: Report, *, strict: bool) -> str:
     """JUnit XML: a suite a category, a case a finding. What could not be told is an error, not a failure."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415  # for one format
+
     root = ET.Element("testsuites", name="bcd doctor", time=f"{report.seconds:.3f}")
     failing = {Level.FAIL, Level.WARN} if strict else {Level.FAIL}
     for category, findings in by_category(report):

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bcd.core.build import Build
+from bcd.core.clock import ManualClock
 from bcd.core.config import Config
+from bcd.core.errors import HostError
 from bcd.core.records import SlotsRecord
-from bcd.core.units import ROLLBACK_UNIT
-from bcd.doctor.probes import NODE_UNIT, Ran, run_command
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
+from bcd.doctor.probes import Ran, run_command
 from bcd.doctor.session import STAGES, SessionProbe
+from bcd.helper.client import Info
 
 NOW = 1_800_000_000
 """Unix seconds."""
@@ -28,27 +31,6 @@ _DAY = 24 * 3600
 _GIB = 2**30
 _HANG_SECONDS = 60.0
 """Of a hang that nobody ended: a bug in the self-test must not keep a thread for ever."""
-
-
-@dataclass
-class FakeClock:
-    """Three readings, each set by a fault."""
-
-    now: float = NOW
-    up: float = UP
-    boot: str = BOOTED
-
-    def wall(self) -> float:
-        """Unix seconds."""
-        return self.now
-
-    def boottime(self) -> float:
-        """Seconds since boot."""
-        return self.up
-
-    def boot_id(self) -> str:
-        """This boot."""
-        return self.boot
 
 
 def _live() -> dict[str, object]:
@@ -77,7 +59,7 @@ class Machine:
 
     home: Path
     build: Build = field(default_factory=lambda: Build("1.4.1", 15, NOW - 9 * _DAY, fakehw=False))
-    clock: FakeClock = field(default_factory=FakeClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW, UP, BOOTED))
     environ: dict[str, str] = field(default_factory=dict)
     platform: str = "linux-amd64"
     slots: SlotsRecord = field(default_factory=SlotsRecord)
@@ -103,13 +85,15 @@ class Machine:
     )
     said: dict[str, Ran | Exception] = field(default_factory=dict)
     """What a program answers, or raises, whatever it is asked, by its name."""
+    helper: Info | HostError = field(default_factory=lambda: Info(1, "1.4.1", "1.4.1"))
+    """Who answers at the helper's socket, or why nobody does."""
     memory: Callable[[], int] = lambda: 4 * _GIB
     free_bytes: int = 20 * _GIB
     free_inodes: int = 1_000_000
     mount_flags: int = 0
     statvfs_error: OSError | None = None
     hanging: set[str] = field(default_factory=set)
-    """Which looks never come back: `live`, `session`, `memory`, `run`."""
+    """Which looks never come back: `live`, `session`, `helper`, `memory`, `disk`, `run`."""
     held: list[int] = field(default_factory=list)
     """Descriptors to be closed in the end."""
     _over: threading.Event = field(default_factory=threading.Event)
@@ -156,10 +140,24 @@ class Machine:
         self._hang("session")
         return self.session
 
+    def ask_helper(self, _path: str, _timeout_seconds: float) -> Info:
+        """Who answers there."""
+        self._hang("helper")
+        if isinstance(self.helper, HostError):
+            raise self.helper
+        return self.helper
+
     def look_at_memory(self) -> int:
         """Bytes that are available."""
         self._hang("memory")
         return self.memory()
+
+    def look_at_disk(self, _path: str) -> tuple[int, float]:
+        """What is free on the one file system that there is: bytes, and per cent in use."""
+        self._hang("disk")
+        if self.statvfs_error is not None:
+            raise self.statvfs_error
+        return self.free_bytes, 100 - 100 * self.free_bytes / (100 * _GIB)
 
     def statvfs(self, _path: Path) -> os.statvfs_result:
         """The one file system that there is."""

@@ -29,8 +29,8 @@ from bcd.core.records import (
     dump_slots,
     dump_update,
 )
-from bcd.core.units import ROLLBACK_UNIT, rollback_units
-from bcd.doctor.probes import NODE_UNIT, Probes
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT, rollback_units
+from bcd.doctor.probes import Probes
 from bcd.doctor.selftest.certificate import CERTIFICATE
 from bcd.doctor.selftest.machine import AGENT_PID, NOW, Machine
 
@@ -114,10 +114,13 @@ class Root:
             unit_directory=str(self.home / "units"),
             look_at_live=machine.look_at_live,
             available_memory=machine.look_at_memory,
+            free_disk=machine.look_at_disk,
+            monotonic=machine.clock.boottime,
             statvfs=machine.statvfs,
             trust_stores=lambda: (str(self.home / "trust"),),
             platform=machine.platform,
             look_at_session=machine.look_at_session,
+            ask_helper=machine.ask_helper,
             proc_directory=str(self.home / "proc"),
             top=str(self.home),
         )
@@ -190,7 +193,14 @@ class Root:
     def fill_slot(self, slot: Slot, data: bytes, version: str, sequence: int) -> None:
         """Write a slot's file and its record."""
         self.write(f"lib/bcd-{slot}", data, 0o755)
-        self.record_slot(slot, SlotRecord(version, sequence, sha256(data).hexdigest(), len(data), NOW - 3 * DAY))
+        digest = sha256(data).hexdigest()
+        record = SlotRecord(version, sequence, digest, len(data), NOW - 3 * DAY, expires_at=NOW + 180 * DAY)
+        self.record_slot(slot, record)
+
+    def expire(self, slot: Slot, at: int | None) -> None:
+        """Have a slot's release expire then; None as an older bcd recorded it."""
+        record = self.machine.slots.of(slot)
+        self.record_slot(slot, None if record is None else record._replace(expires_at=at))
 
     def record_slot(self, slot: Slot, record: SlotRecord | None) -> None:
         """Write a slot's record alone."""

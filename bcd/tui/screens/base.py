@@ -1,13 +1,19 @@
-"""What every screen has: the top bar, its own body, the footer, and the app's snapshot handed down."""
+"""What every screen has: the top bar, the deadline, its own body, the footer, and the app's snapshot handed down."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
+from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
+from textual.widgets import Footer, Static
 
+from bcd.tui.keys import HJKL
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
+from bcd.tui.widgets.deadline import Deadline
 from bcd.tui.widgets.top_bar import TopBar
 
 
@@ -15,12 +21,14 @@ class ConsoleScreen(Screen[None]):
     """A screen of the console."""
 
     NAME = ""
+    BINDINGS: ClassVar[list[BindingType]] = [*HJKL]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012  # Textual's own type is no ClassVar
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall"), (32, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
-        """Top bar, body, footer."""
+        """Top bar, deadline, body, footer."""
         yield TopBar(self.NAME)
+        yield Deadline()
         yield from self.body()
         yield Footer(show_command_palette=False)
 
@@ -30,13 +38,33 @@ class ConsoleScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Follow the app's snapshot."""
+        view: View = getattr(self.app, "view", View())
+        if view.screen == self.NAME:
+            self.go_to(view)
         self.watch(self.app, "snapshot", self._take)
 
     def _take(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
-            self.query_one(TopBar).snapshot = snapshot
+            self.query_one(TopBar).show(snapshot)
+            self.query_one(Deadline).left = None if snapshot.status is None else snapshot.status.left
             self.take(snapshot)
 
     def take(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
         raise NotImplementedError
+
+    @property
+    def view(self) -> View:
+        """Where one is on this screen."""
+        return View(screen=self.NAME)
+
+    def go_to(self, view: View) -> None:
+        """Start there, as far as what is shown still has it."""
+
+
+def say(widget: Static, text: Text) -> None:
+    """Give a Static its text where it is another one; laid out anew, which draws the whole screen, only for more lines."""
+    before = widget.content
+    if before != text:
+        lines = before.plain.count("\n") if isinstance(before, Text) else -1
+        widget.update(text, layout=lines != text.plain.count("\n") or len(text) > widget.size.width > 0)

@@ -15,23 +15,25 @@ from bcd.core.acceptance import Acceptance
 from bcd.core.errors import BcdError
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 
 _MARKS = {
-    "passed": ("●", "green"),
-    "failed": ("✗", "bold red"),
-    "skipped": ("·", "dim"),
-    "not-reached": ("○", "dim"),
+    "passed": ("ok", "green"),
+    "failed": ("FAIL", "bold red"),
+    "skipped": ("skip", "dim"),
+    "not-reached": ("-", "dim"),
 }
+"""The doctor's words, since a sign may be missing from a font and a colour from a terminal."""
 
 
 class CheckScreen(ConsoleScreen):
     """The checks over a manifest."""
 
     NAME = "check"
-    AUTO_FOCUS = ""
+    AUTO_FOCUS = "VerticalScroll"  # the field would swallow every key
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "edit", "Manifest", key_display="/", id="check.edit"),
-        Binding("escape", "leave", "Leave the field", show=False, id="check.leave"),
+        Binding("escape", "leave", "Leave the field", id="check.leave"),
     ]
 
     answer: reactive[Acceptance | BcdError | None] = reactive(None)
@@ -62,13 +64,28 @@ class CheckScreen(ConsoleScreen):
 
     def action_leave(self) -> None:
         """Give the keys back to the screen."""
-        self.set_focus(None)
+        self.query_one(VerticalScroll).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a field that has the keys can give them back."""
+        if action in ("leave", "edit") and (action == "leave") != isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
+
+    @property
+    def view(self) -> View:
+        """What the field holds."""
+        return View(screen=self.NAME, filter=self.query_one("#check-given", Input).value)
+
+    def go_to(self, view: View) -> None:
+        """Start with a manifest in the field."""
+        self.query_one("#check-given", Input).value = view.filter
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Judge what was given."""
-        self.set_focus(None)
+        self.action_leave()
         if event.value.strip():
-            self.query_one("#check-answer", Static).update(Text("checking…", style="dim"))
+            self.query_one("#check-answer", Static).update(Text.styled("checking ...", "dim"))
             self.post_message(self.Judge(event.value.strip()))
 
     def _take_answer(self, answer: Acceptance | BcdError | None) -> None:
@@ -77,9 +94,9 @@ class CheckScreen(ConsoleScreen):
 
 def _drawn(answer: Acceptance | BcdError | None) -> Text:
     if answer is None:
-        return Text("Nothing is changed by a check, and nothing is fetched.", style="dim")
+        return Text.styled("Nothing is changed by a check, and nothing is fetched.", "dim")
     if isinstance(answer, BcdError):
-        return Text(f"{answer.message} ({answer.code})\n{answer.hint}", style="bold red")
+        return Text.styled(f"{answer.message} ({answer.code})\n{answer.hint}", "bold red")
     text = Text()
     if answer.refusal is None:
         text.append("this node would take this release\n\n", style="bold green")
@@ -88,7 +105,7 @@ def _drawn(answer: Acceptance | BcdError | None) -> Text:
         text.append(f"{answer.refusal.hint}\n\n")
     for check in answer.checks:
         mark, style = _MARKS[check.state]
-        text.append(f"{mark} ", style=style).append(f"{check.code:<20}", style=style).append(f"  {check.message}\n")
+        text.append(f"{mark:<5}", style=style).append(f"{check.code:<20}", style=style).append(f"  {check.message}\n")
         if check.code == "manifest-signatures" and answer.verification is not None:
             for verdict in answer.verification.signatures:
                 text.append(f"    {verdict.kid or '(unread)'}: {verdict.why}\n", style="dim")

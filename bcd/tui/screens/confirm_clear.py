@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from bcd.core.text import clean
+from bcd.tui.keys import HELP
 
 _TOO_EARLY_SECONDS = 0.25
 
@@ -27,7 +28,8 @@ class ConfirmClear(ModalScreen[bool]):
         Binding("escape", "answer(False)", "Cancel", id="confirm.cancel"),
         Binding("y", "answer(True)", "Clear", id="confirm.clear"),
         Binding("n", "answer(False)", "Cancel", show=False),
-        Binding("left,right", "app.focus_next", "Move", show=False),
+        Binding("left,right,h,l", "app.focus_next", "Move", show=False),
+        HELP,
     ]
 
     def __init__(self, versions: tuple[str, ...]) -> None:
@@ -40,7 +42,7 @@ class ConfirmClear(ModalScreen[bool]):
         shown = [clean(version) for version in self.versions]
         named = shown[0] if len(shown) == 1 else f"{len(shown)} versions"
         with Vertical(id="confirm"):
-            yield Static(Text(f"Clear {named}?", style="bold"))
+            yield Static(Text.styled(f"Clear {named}?", "bold"))
             yield Static(Text(", ".join(shown)), id="confirm-versions")
             yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."))
             with Horizontal(id="confirm-buttons"):

@@ -16,6 +16,7 @@ from bcd.doctor.report.rich_report import STYLES
 from bcd.doctor.report.words import MARKS, by_category, tally, verdict_line
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 
 
 class DoctorScreen(ConsoleScreen):
@@ -25,6 +26,8 @@ class DoctorScreen(ConsoleScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "again", "Run again", id="doctor.again"),
         Binding("y", "copy_hint", "Copy the command", id="doctor.copy"),
+        Binding("left", "fold", "Fold", show=False, id="doctor.fold"),
+        Binding("right", "unfold", "Unfold", show=False, id="doctor.unfold"),
     ]
 
     report: reactive[Report | None] = reactive(None)
@@ -39,9 +42,24 @@ class DoctorScreen(ConsoleScreen):
             super().__init__()
             self.text = text
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._wanted = ""
+        """The id of the finding to start on."""
+        self._here = False
+
+    @property
+    def view(self) -> View:
+        """The finding under the cursor."""
+        return View(screen=self.NAME, cursor="" if self._finding is None else self._finding.id)
+
+    def go_to(self, view: View) -> None:
+        """Start on a finding."""
+        self._wanted = view.cursor
+
     def body(self) -> Iterable[Widget]:
         """Verdict, tree, detail."""
-        yield Static(Text("looking…", style="dim"), id="doctor-verdict")
+        yield Static(Text.styled("looking ...", "dim"), id="doctor-verdict")
         tree: Tree[Finding] = Tree("findings", id="doctor-tree")
         tree.show_root = False
         yield Horizontal(tree, VerticalScroll(Static(id="doctor-detail")), id="doctor-body")
@@ -52,15 +70,36 @@ class DoctorScreen(ConsoleScreen):
         self.watch(self.app, "report", self._take_report)
 
     def on_screen_resume(self) -> None:
-        """Coming here looks again."""
-        self.post_message(self.Again())
+        """Coming here from another screen looks again; Textual says it twice at the start, and after each dialogue."""
+        if not self._here:
+            self._here = True
+            self.post_message(self.Again())
+
+    def on_screen_suspend(self) -> None:
+        """Only another screen is elsewhere, a dialogue over this one is not."""
+        self._here = self.app.current_mode == self.NAME
+
+    def action_fold(self) -> None:
+        """Close the branch under the cursor, or go up to it."""
+        tree: Tree[Finding] = self.query_one("#doctor-tree", Tree)
+        node = tree.cursor_node
+        if node is not None and node.parent is not None and not node.allow_expand:
+            tree.move_cursor(node.parent)
+        elif node is not None:
+            node.collapse()
+
+    def action_unfold(self) -> None:
+        """Open the branch under the cursor."""
+        node = self.query_one("#doctor-tree", Tree).cursor_node
+        if node is not None:
+            node.expand()
 
     def take(self, snapshot: Snapshot) -> None:
         """Nothing of the snapshot is shown here but the top bar."""
 
     def action_again(self) -> None:
         """Run the checks again."""
-        self.query_one("#doctor-verdict", Static).update(Text("looking…", style="dim"))
+        self.query_one("#doctor-verdict", Static).update(Text.styled("looking ...", "dim"))
         self.post_message(self.Again())
 
     def action_copy_hint(self) -> None:
@@ -81,7 +120,7 @@ class DoctorScreen(ConsoleScreen):
     def _take_report(self, report: Report | None) -> None:
         if report is None:
             return
-        self.query_one("#doctor-verdict", Static).update(Text(verdict_line(report), style="bold"))
+        self.query_one("#doctor-verdict", Static).update(Text.styled(verdict_line(report), "bold"))
         tree: Tree[Finding] = self.query_one("#doctor-tree", Tree)
         before = self._finding
         tree.clear()
@@ -89,9 +128,12 @@ class DoctorScreen(ConsoleScreen):
             loud = any(f.level in (Level.FAIL, Level.WARN, Level.UNKNOWN) for f in findings)
             branch = tree.root.add(Text(f"{category}: {tally(findings)}"), expand=loud)
             for finding in sorted(findings, key=lambda f: list(Level).index(f.level)):
-                mark = Text(f"{MARKS[finding.level]:<5}", style=STYLES[finding.level])
-                leaf = branch.add_leaf(mark.append(finding.id.partition(".")[2], style="default"), data=finding)
-                if before is not None and (finding.id, finding.message) == (before.id, before.message):
+                style = "" if finding.level is Level.SKIPPED else STYLES[finding.level]  # dim is faint under the cursor
+                label = Text.assemble((f"{MARKS[finding.level]:<5}", style), finding.id.partition(".")[2])
+                leaf = branch.add_leaf(label, data=finding)
+                is_before = before is not None and (finding.id, finding.message) == (before.id, before.message)
+                if is_before or (before is None and finding.id == self._wanted):
+                    branch.expand()
                     self.call_after_refresh(tree.move_cursor, leaf)
         tree.root.expand()
 

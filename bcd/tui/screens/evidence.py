@@ -10,24 +10,28 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Static
 
 from bcd.core.text import clean
-from bcd.tui.evidence import Evidence, look
+from bcd.tui.evidence import Evidence, Look
+from bcd.tui.keys import HELP, HJKL
 
 
 class EvidenceScreen(ModalScreen[None]):
     """A table of what the values rest on, read again as it opens."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,e,q", "dismiss", "Close", key_display="esc", id="evidence.close")
+        Binding("escape,e,q", "dismiss", "Close", key_display="esc", id="evidence.close"),
+        HELP,
+        *HJKL,
     ]
 
-    def __init__(self, rows: tuple[Evidence, ...]) -> None:
+    def __init__(self, rows: tuple[Evidence, ...], look: Look) -> None:
         super().__init__()
         self._rows = rows
+        self._look = look
 
     def compose(self) -> ComposeResult:
         """The table, and the row under the cursor whole."""
         with Vertical(id="evidence"):
-            yield Static(Text("Evidence, read again just now", style="bold"))
+            yield Static(Text.styled("Evidence, read again just now", "bold"))
             table: DataTable[Text] = DataTable(id="evidence-table", cursor_type="row", zebra_stripes=True)
             yield table
             yield Static(id="evidence-whole")
@@ -36,7 +40,7 @@ class EvidenceScreen(ModalScreen[None]):
         """Look at each file once."""
         table: DataTable[Text] = self.query_one("#evidence-table", DataTable)
         table.add_columns("value", "is", "file", "changed", "sha256")
-        seen = {row.path: look(row.path) for row in self._rows}
+        seen = {row.path: self._look(row.path) for row in self._rows}
         for row in self._rows:
             when, digest = seen[row.path]
             table.add_row(*(Text(clean(cell)) for cell in (row.name, row.value, row.path, when, digest)))

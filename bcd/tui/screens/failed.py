@@ -14,6 +14,7 @@ from bcd.core.text import raw
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.screens.confirm_clear import ConfirmClear
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 from bcd.tui.words import moment
 
 
@@ -39,6 +40,8 @@ class FailedScreen(ConsoleScreen):
         self._failed: tuple[Failed, ...] = ()
         self._marked: set[str] = set()
         self._why_not: str | None = None
+        self._wanted = ""
+        """The version to start on, once it is there."""
 
     def body(self) -> Iterable[Widget]:
         """The table, its empty state, and the reason where clearing is not possible."""
@@ -55,6 +58,15 @@ class FailedScreen(ConsoleScreen):
             table.add_column(title, key=title or "mark")
         super().on_mount()
 
+    @property
+    def view(self) -> View:
+        """The version under the cursor."""
+        return View(screen=self.NAME, cursor=self._under_cursor() or "")
+
+    def go_to(self, view: View) -> None:
+        """Start on a version."""
+        self._wanted = view.cursor
+
     def take(self, snapshot: Snapshot) -> None:
         """Bring the rows up to date, each under its version: the cursor stays on the version that it was on."""
         status = snapshot.status
@@ -67,17 +79,17 @@ class FailedScreen(ConsoleScreen):
             self._marked &= {raw(entry.version) for entry in failed}
             self._fill()
         table = self._table
-        table.display = bool(failed)
+        table.display = self.query_one("#failed-reason").display = bool(failed)
         empty = self.query_one("#failed-empty", Static)
         empty.display = not failed
         empty.update(
-            Text("what failed here may not be read by this user: sudo bcd console", style="bold yellow")
+            Text.styled("what failed here may not be read by this user: sudo bcd console", "bold yellow")
             if unreadable
-            else Text("No version failed here.", style="dim")
+            else Text.styled("No version failed here.", "dim")
         )
         right = self.query_one("#failed-right", Static)
         right.display = bool(failed) and self._why_not is not None
-        right.update(Text(self._why_not or "", style="yellow"))
+        right.update(Text.styled(self._why_not or "", "yellow"))
         self._show_reason()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -121,14 +133,14 @@ class FailedScreen(ConsoleScreen):
 
     def _fill(self) -> None:
         table = self._table
-        before = self._under_cursor()
+        before = self._under_cursor() or self._wanted
         table.clear()
         for entry in self._failed:
             version = raw(entry.version)
             when = moment(entry.at, "%Y-%m-%d %H:%M")
             cells = (Text(entry.version), Text(str(entry.sequence)), Text(when), Text(entry.reason))
             table.add_row(self._mark(version), *cells, key=version)
-        if before is not None and before in {raw(entry.version) for entry in self._failed}:
+        if before in {raw(entry.version) for entry in self._failed}:
             table.move_cursor(row=table.get_row_index(before))
 
     def _mark(self, version: str) -> Text:

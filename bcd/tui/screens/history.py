@@ -13,6 +13,7 @@ from bcd.core.records import Json
 from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.view import View
 from bcd.tui.words import moment
 
 
@@ -23,10 +24,15 @@ class HistoryScreen(ConsoleScreen):
     AUTO_FOCUS = "#history-table"  # the hidden field would swallow every key
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", id="history.filter"),
-        Binding("escape", "no_filter", "No filter", show=False, id="history.no-filter"),
+        Binding("escape", "no_filter", "No filter", id="history.no-filter"),
     ]
 
     events: reactive[tuple[Json, ...]] = reactive(())
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wanted = ""
+        """The event that the cursor belongs on."""
 
     def body(self) -> Iterable[Widget]:
         """Filter, table, empty state."""
@@ -34,7 +40,7 @@ class HistoryScreen(ConsoleScreen):
         table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
         yield table
         yield Static(id="history-more")
-        yield Static(Text("Nothing happened here yet.", style="dim"), id="history-empty")
+        yield Static(Text.styled("Nothing happened here yet.", "dim"), id="history-empty")
 
     def on_mount(self) -> None:
         """Columns, then the app's events."""
@@ -42,6 +48,27 @@ class HistoryScreen(ConsoleScreen):
         self.query_one("#history-filter").display = False
         super().on_mount()
         self.watch(self.app, "events", self._take_events)
+
+    @property
+    def view(self) -> View:
+        """The filter, and the event under the cursor."""
+        return View(screen=self.NAME, filter=self.query_one("#history-filter", Input).value, cursor=self._wanted)
+
+    def go_to(self, view: View) -> None:
+        """Start filtered, on an event."""
+        self._wanted = view.cursor
+        if view.filter:
+            field = self.query_one("#history-filter", Input)
+            field.value = view.filter
+            field.display = True
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a filter that is there can be taken away."""
+        if action == "no_filter" and self.is_mounted and not self.query_one("#history-filter").display:
+            return False
+        if action == "filter" and isinstance(self.focused, Input):
+            return False  # a slash is typed into the field
+        return super().check_action(action, parameters)
 
     def take(self, snapshot: Snapshot) -> None:
         """The events come of themselves."""
@@ -51,6 +78,7 @@ class HistoryScreen(ConsoleScreen):
         field = self.query_one("#history-filter", Input)
         field.display = True
         field.focus()
+        self.refresh_bindings()
 
     def action_no_filter(self) -> None:
         """Show everything again."""
@@ -58,6 +86,7 @@ class HistoryScreen(ConsoleScreen):
         field.value = ""
         field.display = False
         self.query_one("#history-table").focus()
+        self.refresh_bindings()
 
     def on_input_changed(self) -> None:
         """Filter as it is typed."""
@@ -69,7 +98,11 @@ class HistoryScreen(ConsoleScreen):
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Show the event under the cursor whole."""
-        cells = self.query_one("#history-table", DataTable).get_row(event.row_key)
+        table = self.query_one("#history-table", DataTable)
+        if event.row_key not in table.rows:
+            return  # the table was filled anew since
+        cells = table.get_row(event.row_key)
+        self._wanted = _key([str(cell) for cell in cells])
         self.query_one("#history-more", Static).update(Text("  ".join(str(cell) for cell in cells)))
 
     def _take_events(self, events: tuple[Json, ...]) -> None:
@@ -79,15 +112,24 @@ class HistoryScreen(ConsoleScreen):
     def _fill(self) -> None:
         wanted = self.query_one("#history-filter", Input).value.casefold()
         table: DataTable[Text] = self.query_one("#history-table", DataTable)
-        row = table.cursor_row
+        row, wanted_row = table.cursor_row, self._wanted
         table.clear()
+        found = None
         for event in self.events:
             cells = _cells(event)
             if wanted in " ".join(cells).casefold():
+                if found is None and _key(cells) == wanted_row:
+                    found = table.row_count
                 table.add_row(*(Text(cell) for cell in cells))
-        table.move_cursor(row=min(row, max(0, table.row_count - 1)))
-        table.display = bool(table.row_count)
+        # A new event comes in on top: the cursor stays on the event that it was on, and not on its row.
+        table.move_cursor(row=min(row, max(0, table.row_count - 1)) if found is None else found)
+        table.display = self.query_one("#history-more").display = bool(table.row_count)
         self.query_one("#history-empty").display = not table.row_count
+
+
+def _key(cells: Iterable[str]) -> str:
+    """What tells an event from the others."""
+    return " ".join(cells)[:200]
 
 
 def _cells(event: Json) -> tuple[str, str, str, str]:

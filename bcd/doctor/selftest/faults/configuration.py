@@ -21,7 +21,8 @@ _READ_NO_CONFIGURATION = (
 WITHOUT_CONFIGURATION = frozenset(
     check.id
     for check in CHECKS
-    if check.id not in ("configuration.parses", *_READ_NO_CONFIGURATION) and not check.id.startswith("host.")
+    if check.id not in ("configuration.parses", *_READ_NO_CONFIGURATION)
+    and (check.id == "host.disk" or not check.id.startswith("host."))
 ) | {"service.exec-start"}
 """Who can't say anything without a configuration."""
 

@@ -138,7 +138,7 @@ PLACE_FAULTS: Faults = (
         plant=_silent_disk,
         level=Level.UNKNOWN,
         says="Input/output error",
-        also=frozenset({"slots.room"}),
+        also=frozenset({"slots.room", "host.disk"}),
     ),
     Fault(
         check="slots.room",
@@ -146,6 +146,7 @@ PLACE_FAULTS: Faults = (
         plant=lambda root: _free(root, free_bytes=4096),
         level=Level.WARN,
         says="4096 are free",
+        also=frozenset({"host.disk"}),
     ),
     Fault(
         check="slots.room",

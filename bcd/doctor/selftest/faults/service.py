@@ -1,11 +1,12 @@
 """systemd: units that start something else, crashed, do not bring the old binary back, or do not answer."""
 
-from bcd.core.units import ROLLBACK_UNIT
+from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
 from bcd.doctor.checks import CHECKS
 from bcd.doctor.finding import Level
-from bcd.doctor.probes import NODE_UNIT, Ran
+from bcd.doctor.probes import Ran
 from bcd.doctor.selftest.fault import Fault, Faults
-from bcd.doctor.selftest.root import Root
+from bcd.doctor.selftest.machine import UP
+from bcd.doctor.selftest.root import DAY, Root
 
 _ALL = frozenset(check.id for check in CHECKS if check.id.startswith("service."))
 _FRESH = frozenset({"slots.entrypoint-link", "update.last-confirm"})
@@ -34,6 +35,11 @@ def _starts(root: Root, program: str) -> None:
 def _starts_by_another_name(root: Root) -> None:
     root.link("usr-bin", "bin")
     _starts(root, f"{root.home}/usr-bin/bcd")
+
+
+def _restarted_long_ago(root: Root) -> None:
+    root.machine.clock.up = 10 * DAY
+    _unit(root, NRestarts="1", ExecMainStartTimestampMonotonic=str(int(0.5 * DAY * 1e6)))
 
 
 def _systemctl(root: Root, said: Ran | Exception) -> None:
@@ -132,9 +138,23 @@ SERVICE_FAULTS: Faults = (
     Fault(
         check="service.restarts",
         name="systemd restarted it",
-        plant=lambda root: _unit(root, NRestarts="3"),
+        plant=lambda root: _unit(root, NRestarts="3", ExecMainStartTimestampMonotonic=str(int((UP - 600) * 1e6))),
         level=Level.WARN,
-        says="restarted bcd.service 3 times",
+        says="restarted bcd.service 3 times by itself, the last time less than an hour ago",
+    ),
+    Fault(
+        check="service.restarts",
+        name="systemd restarted it, and nothing runs now",
+        plant=lambda root: _unit(root, NRestarts="1", ExecMainStartTimestampMonotonic="0"),
+        level=Level.WARN,
+        says="restarted bcd.service once by itself",
+    ),
+    Fault(
+        check="service.restarts",
+        name="systemd restarted it once, nine days ago",
+        plant=_restarted_long_ago,
+        level=Level.OK,
+        says="restarted bcd.service once by itself, the last time 9 days ago",
     ),
     Fault(
         check="service.start-limit",

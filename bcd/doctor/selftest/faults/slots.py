@@ -160,7 +160,7 @@ SLOT_FAULTS: Faults = (
         also=frozenset(
             {
                 *("slots.entrypoint-link", "slots.digests", "slots.runs", "slots.modes", "slots.leftovers"),
-                "update.records",
+                *("update.records", "update.release-expiry"),
                 *("service.start-limit", "service.crash-loop-rollback", "service.units"),
             }
         ),
@@ -219,7 +219,7 @@ SLOT_FAULTS: Faults = (
         level=Level.UNKNOWN,
         says="slots.json",
         as_nobody=True,
-        also=frozenset({"update.records"}),
+        also=frozenset({"update.records", "update.release-expiry"}),
     ),
     Fault(
         check="slots.runs",

@@ -60,6 +60,20 @@ def _lost_records(root: Root) -> None:
     root.remove("lib/slots.json")
 
 
+def _expiring(root: Root, seconds: float) -> None:
+    root.expire("b", int(NOW + seconds))
+
+
+def _expiring_pending(root: Root, seconds: float) -> None:
+    root.swap()
+    root.expire("a", int(NOW + seconds))
+
+
+def _expiring_unsettled(root: Root) -> None:
+    root.swap(switched=False)
+    root.expire("a", NOW - DAY)
+
+
 def _hanging_agent(root: Root) -> None:
     root.machine.hanging.add("live")
 
@@ -87,7 +101,7 @@ UPDATE_FAULTS: Faults = (
         plant=lambda root: root.write("lib/slots.json", ""),
         level=Level.FAIL,
         says="slots.json is broken: it is empty",
-        also=frozenset({"slots.digests"}),
+        also=frozenset({"slots.digests", "update.release-expiry"}),
     ),
     Fault(
         check="update.records",
@@ -224,6 +238,75 @@ UPDATE_FAULTS: Faults = (
         plant=lambda root: root.write_update(UpdateRecord(15)),
         level=Level.NOTE,
         says="no release was ever confirmed here",
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="what runs expires in 13 days",
+        plant=lambda root: _expiring(root, 13 * DAY + 60),
+        level=Level.NOTE,
+        says="the manifest of 1.4.1 expires in 13 days",
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="what runs expires within the hour",
+        plant=lambda root: _expiring(root, 1800),
+        level=Level.NOTE,
+        says="expires in less than an hour",
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="what runs expired after its rollout, as each release does one day",
+        plant=lambda root: _expiring(root, -40 * DAY),
+        level=Level.OK,
+        says="1.4.1 expired 40 days ago; it goes on running",
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="a pending release expires before it could be confirmed",
+        plant=lambda root: _expiring_pending(root, 60),
+        level=Level.NOTE,
+        says="1.4.2 is pending here, and its manifest expires in less than an hour",
+        also=_PENDING,
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="a pending release expired meanwhile",
+        plant=lambda root: _expiring_pending(root, -1),
+        level=Level.NOTE,
+        says="expires by now: nodes that come after it refuse it",
+        also=_PENDING,
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="a staged release that is not current expired: it is not taken, or is reused without its manifest",
+        plant=_expiring_unsettled,
+        level=Level.OK,
+        says="1.4.1 can be rolled out for 180 more days",
+        also=_PENDING,
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="staged by an older bcd, which noted no expiry",
+        plant=lambda root: root.expire("b", None),
+        level=Level.SKIPPED,
+        says="says no expiry",
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="the running slot has no record",
+        plant=lambda root: root.record_slot("b", None),
+        level=Level.SKIPPED,
+        says="has no record",
+        also=frozenset({"slots.digests"}),
+    ),
+    Fault(
+        check="update.release-expiry",
+        name="this user may not read slots.json",
+        plant=lambda root: root.forbid("lib/slots.json"),
+        level=Level.UNKNOWN,
+        says="slots.json: this user may not read it",
+        as_nobody=True,
+        also=frozenset({"slots.digests", "update.records"}),
     ),
     Fault(
         check="update.lock",
