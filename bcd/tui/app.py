@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from importlib import resources
 from typing import ClassVar
 
 from rich.terminal_theme import TerminalTheme
@@ -67,7 +68,7 @@ Judge = Callable[[str], Acceptance]
 class ConsoleApp(App[int]):
     """The console."""
 
-    CSS_PATH = "console.tcss"
+    CSS = resources.files("bcd.tui").joinpath("console.tcss").read_text(encoding="utf-8")  # in a packed binary, no path
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = {ConsoleCommands, LabCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
     TITLE = "bcd"
