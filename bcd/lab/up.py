@@ -18,6 +18,7 @@ from bcd.lab.gateway import LabClosed
 from bcd.lab.labnode import LabNode, Unmet
 from bcd.lab.narrate import follow
 from bcd.lab.signals import ending_by_signal
+from bcd.lab.split import require_root
 from bcd.lab.world import INSTALLED_VERSION, World
 
 NODE = "node"
@@ -25,11 +26,12 @@ Events = SimpleQueue[ExitStatus | Exception]
 """What ends it: a signal, by its exit status, or what went wrong."""
 
 
-def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
+def run_up(*, directory: Path | None, split: bool = False, out: TextIO, err: TextIO) -> ExitStatus:
     """Keep a lab running until a signal ends it.
 
     Args:
         directory: where it lives and stays; None for a temporary one, which is removed in the end.
+        split: whether the node runs under a user of its own, with a helper.
         out: gets how to reach it, then what happens to the node.
         err: gets what is said in the end.
 
@@ -38,12 +40,15 @@ def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
 
     Raises:
         UsageError: `bad-directory`, `lab-running` or `no-source`.
-        HostError: `lab-failed`: the node did not come up.
+        HostError: `lab-failed`: the node did not come up; `no-interpreter`, for a split lab.
+        NotPermitted: `needs-root`, for a split lab.
     """
-    claimed = LabDirectory(directory)
+    if split:
+        require_root()
+    claimed = LabDirectory(directory, split=split)
     events: Events = SimpleQueue()
     try:
-        with ending_by_signal(events.put), World(claimed.path) as world:
+        with ending_by_signal(events.put), World(claimed.path, split=split) as world:
             event = _keep_running(world, out, events)
     finally:
         claimed.give_back(keep=False)
@@ -92,7 +97,7 @@ def _keep_running(world: World, out: TextIO, events: Events) -> ExitStatus | Exc
 
 def _narrate(world: World, node: LabNode, out: TextIO) -> None:
     """Start the node, say how to reach it, then what happens to it."""
-    node.supervisor.start()
+    node.start()
     node.wait_welcome(INSTALLED_VERSION)
     out.write(_welcome(world, node) + "\n")
     out.flush()
