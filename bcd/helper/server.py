@@ -129,7 +129,10 @@ class Server:
                 return self._dispatch.malformed(str(error))
             if request.method != wire.INFO and _is_gone(connection):
                 return {}
-            if request.method in (wire.SETTLE, wire.SWAP):  # the agent: one started anew may have settled with another of us
+            if request.method in (
+                wire.SETTLE,
+                wire.SWAP,
+            ):  # the agent: one started anew may have settled with another of us
                 self._settled_by(peer)
             return self._dispatch.answer(request)
 

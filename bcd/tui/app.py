@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from importlib import resources
 from typing import ClassVar
 
 from textual.app import App
@@ -57,7 +58,7 @@ Judge = Callable[[str], Acceptance]
 class ConsoleApp(App[int]):
     """The console."""
 
-    CSS_PATH = "console.tcss"
+    CSS = resources.files("bcd.tui").joinpath("console.tcss").read_text(encoding="utf-8")  # in a packed binary, no path
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = {ConsoleCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
     TITLE = "bcd"
