@@ -86,27 +86,28 @@ class LabNode:
 
     def stop(self) -> None:
         """End it in order (SIGTERM), then its helper, and leave both stopped."""
-        for supervisor in self._supervisors:
+        for supervisor in self.supervisors:
             supervisor.stop()
 
     def power_off(self) -> None:
         """End it and its helper at once (SIGKILL), and leave both stopped."""
-        for supervisor in self._supervisors:
+        for supervisor in self.supervisors:
             supervisor.power_off()
 
     def retire(self) -> None:
         """End it and its helper at once, and have neither start again."""
-        for supervisor in self._supervisors:
+        for supervisor in self.supervisors:
             supervisor.retire()
 
     @property
-    def _supervisors(self) -> tuple[Supervisor, ...]:
+    def supervisors(self) -> tuple[Supervisor, ...]:
+        """The node's, and its helper's where it has one."""
         return (self.supervisor,) if self.helper is None else (self.supervisor, self.helper)
 
     @property
     def restarts(self) -> int:
         """How often it or its helper was started again."""
-        return sum(max(0, supervisor.starts - 1) for supervisor in self._supervisors)
+        return sum(max(0, supervisor.starts - 1) for supervisor in self.supervisors)
 
     def push(self, release: Release) -> int:
         """Make `release` the target in the node's section; return the generation."""

@@ -112,7 +112,8 @@ def _narrate(world: World, node: LabNode, out: TextIO) -> None:
         ):  # in the supervisor's thread, whose end would be the node's; the next line here finds out
             tell(f"supervisor: {line}")
 
-    node.supervisor.tell = tell_of_supervisor
+    for supervisor in node.supervisors:
+        supervisor.tell = tell_of_supervisor
     follow(world.gateway, node.name, tell)
 
 
@@ -120,12 +121,20 @@ def _welcome(world: World, node: LabNode) -> str:
     here = shlex.quote(str(world.directory))
     binary, config = shlex.quote(str(node.root.entrypoint)), shlex.quote(str(node.root.config))
     lab = f"{shlex.quote(sys.argv[0])} lab" if Path(sys.argv[0]).name == "bcd" else "bcd lab"
+    beside = log_of_helper = as_node = ""
+    if (uid := node.root.node_uid) is not None:
+        beside = f"The node runs as uid {uid}, which nobody else is, with bcd helper as root beside it.\n"
+        log_of_helper = f"\n  the helper's log   {shlex.quote(str(node.root.helper_log))}"
+        as_node = f"""
+  setpriv --reuid={uid} --regid={uid} --clear-groups \\
+    {binary} update --config {config}
+      the same, asked by the node's own user"""
     return f"""\
 A lab is up in {here}: a gateway, a release server, and a node that runs bcd {INSTALLED_VERSION}.
-
+{beside}
   its configuration  {config}
   its slots          {shlex.quote(str(node.root.slots))}
-  its log            {shlex.quote(str(node.root.log))}
+  its log            {shlex.quote(str(node.root.log))}{log_of_helper}
 
 In another shell:
 
@@ -136,7 +145,7 @@ In another shell:
   {lab} push never-welcomed --dir {here}
       one that is swapped back after 120 s
   {binary} update --config {config}
-      what the node says of itself
+      what the node says of itself{as_node}
 
 Ctrl-C ends all of it. What happens to the node:
 """
