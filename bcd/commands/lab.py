@@ -12,6 +12,9 @@ from bcd.core.exits import ExitStatus
 dir_option = click.option(
     "--dir", "directory", type=click.Path(path_type=Path), help="Where the lab lives; a temporary directory otherwise."
 )
+split_option = click.option(
+    "--split", is_flag=True, help="Run each node as a user of its own with `bcd helper` beside it; needs root."
+)
 
 
 @click.group(cls=Suggesting, invoke_without_command=True, epilog=EXITS)
@@ -19,8 +22,8 @@ dir_option = click.option(
 def lab(ctx: click.Context) -> int:
     """A whole world on this machine: gateway, release server, releases good and bad, real nodes that update.
 
-    Needs no root, no network, and nothing outside one directory. Without a command it opens the console on a fresh lab,
-    as `bcd console --lab` does; where no screen can be opened it plays the tour.
+    Needs no root (but for --split), no network, and nothing outside one directory. Without a command it opens the
+    console on a fresh lab, as `bcd console --lab` does; where no screen can be opened it plays the tour.
     """
     if ctx.invoked_subcommand is None:
         from bcd.commands.console_lab import can_open, decide_colour, run_on_lab
@@ -32,26 +35,28 @@ def lab(ctx: click.Context) -> int:
 
             decide_colour(wanted=wants_color("auto", sys.stderr))
             return run_on_lab(Asked(config_path=DEFAULT_PATH, view=View(screen="lab")))
-        return _tour(None, (), "auto")
+        return _tour(None, (), "auto", split=False)
     return ExitStatus.OK
 
 
 @lab.command(epilog=EXITS)
 @dir_option
 @click.option("--only", multiple=True, metavar="GLOB", help="Play the scenarios whose names match; may be repeated.")
+@split_option
 @color_option
-def tour(directory: Path | None, only: tuple[str, ...], color: str) -> int:
+def tour(directory: Path | None, only: tuple[str, ...], split: bool, color: str) -> int:  # noqa: FBT001
     """Play every scenario on real nodes, and say how each ended. Takes a little over two minutes."""
-    return _tour(directory, only, color)
+    return _tour(directory, only, color, split=split)
 
 
 @lab.command(epilog=EXITS)
 @dir_option
-def up(directory: Path | None) -> int:
+@split_option
+def up(directory: Path | None, split: bool) -> int:  # noqa: FBT001
     """Keep a world with one node running, and say how to reach it. Ctrl-C ends it."""
     from bcd.lab.commands import up as run_up
 
-    return run_up(dir=directory, out=sys.stdout, err=sys.stderr)
+    return run_up(dir=directory, split=split, out=sys.stdout, err=sys.stderr)
 
 
 @lab.command(epilog=EXITS)
@@ -73,12 +78,13 @@ def releases() -> int:
     return run_releases(out=sys.stdout)
 
 
-def _tour(directory: Path | None, only: tuple[str, ...], color: str) -> ExitStatus:
+def _tour(directory: Path | None, only: tuple[str, ...], color: str, *, split: bool) -> ExitStatus:
     from bcd.lab.commands import tour as run_tour
 
     return run_tour(
         dir=directory,
         only=only,
+        split=split,
         color=wants_color(color, sys.stdout),
         terminal=sys.stdout.isatty(),
         out=sys.stdout,

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,13 +18,14 @@ from typing import Any, TypeVar, cast
 from bcd.core.build import Build, this_build, this_platform
 from bcd.core.clock import Clock, SystemClock
 from bcd.core.config import DEFAULT_PATH, Config, HelperConfig, UpdateConfig, load_config
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, UsageError
 from bcd.core.layout import Layout, layout_of
 from bcd.core.service import systemd_version
 from bcd.core.status import Status, read_status
 from bcd.core.units import NODE_UNIT, UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
 from bcd.helper.client import Info, ask_info
+from bcd.helper.guard import find_node_user
 from bcd.node.client import read_live_state
 
 SYSTEMD_DIRECTORY = "/run/systemd/system"
@@ -165,6 +167,19 @@ class Probes:
         """The agent's live state; None where no agent answers. Raises CannotTell as `config` does."""
         config = self.config
         return self.remember("live", lambda: self.look_at_live(config.node.data_dir, self.timeout_seconds))
+
+    @property
+    def owners(self) -> tuple[int, ...]:
+        """Whose things may choose what starts: root's, and the looking user's own, unless that is the node's under a helper.
+
+        Raises CannotTell as `config` does.
+        """
+        config = self.config
+        if config.helper is not None:
+            with suppress(UsageError):  # no such user, so nothing is its
+                if find_node_user(config).uid == self.euid:
+                    return (0,)
+        return (0, self.euid)
 
     @property
     def has_systemd(self) -> bool:

@@ -16,6 +16,7 @@ from bcd.helper.peer import Held, Peer
 
 _SYSTEMD = "/run/systemd/system"
 _END_SECONDS = 10.0
+_HELD_LIMIT = 8
 
 _log = logging.getLogger(__name__)
 
@@ -26,17 +27,21 @@ class NodeProcess:
     def __init__(self, node_uid: int, *, systemd: bool) -> None:
         self._node_uid = node_uid
         self._systemd = systemd
-        self._held: Held | None = None
+        self._held: dict[int, Held] = {}
+        """By pid, the oldest first."""
 
     def settled_by(self, peer: Peer) -> None:
-        """Remember the process whose start was settled: the agent."""
+        """Remember the process whose start was settled, or that swapped: the agent.
+
+        The attack: settle or swap from a child too, to have that one remembered and ended in the agent's place. So each
+        is kept as long as it lives, and past a bound the newer ones are not.
+        """
         if self._systemd or peer.uid != self._node_uid:
             return
-        held = Held.of(peer)
-        if held is not None:
-            if self._held is not None:
-                self._held.close()
-            self._held = held
+        for pid in [pid for pid, held in self._held.items() if held.ended]:
+            self._held.pop(pid).close()
+        if peer.pid not in self._held and len(self._held) < _HELD_LIMIT and (held := Held.of(peer)) is not None:
+            self._held[peer.pid] = held
 
     def restart(self) -> None:
         """Have the node started anew. What does not work is logged: `current` is what counts."""
@@ -46,13 +51,12 @@ class NodeProcess:
             except (OSError, subprocess.SubprocessError) as error:
                 _log.error("%s could not be restarted: %s", NODE_UNIT, error)
             return
-        held = self._held
-        if held is None or not held.stop(signal.SIGTERM):
-            return
+        left = [held for held in tuple(self._held.values()) if held.stop(signal.SIGTERM)]
         until = time.monotonic() + _END_SECONDS
-        while not held.ended and time.monotonic() < until:
+        while left and time.monotonic() < until:
             time.sleep(0.1)
-        if not held.ended:
+            left = [held for held in left if not held.ended]
+        for held in left:
             held.stop(signal.SIGKILL)
 
 

@@ -13,6 +13,7 @@ def tour(
     *,
     dir: Path | None,  # noqa: A002  # the option's name
     only: tuple[str, ...],
+    split: bool,
     color: bool,
     terminal: bool,
     out: TextIO,
@@ -21,14 +22,14 @@ def tour(
     """Play every scenario, or those that match `only`; see `bcd.lab.tour.tour.run_tour`."""
     from bcd.lab.tour.tour import run_tour  # noqa: PLC0415
 
-    return run_tour(directory=dir, only=only, color=color, terminal=terminal, out=out, err=err)
+    return run_tour(directory=dir, only=only, split=split, color=color, terminal=terminal, out=out, err=err)
 
 
-def up(*, dir: Path | None, out: TextIO, err: TextIO) -> ExitStatus:  # noqa: A002  # the option's name
+def up(*, dir: Path | None, split: bool, out: TextIO, err: TextIO) -> ExitStatus:  # noqa: A002  # the option's name
     """Keep a world with one node running; see `bcd.lab.up.run_up`."""
     from bcd.lab.up import run_up  # noqa: PLC0415
 
-    return run_up(directory=dir, out=out, err=err)
+    return run_up(directory=dir, split=split, out=out, err=err)
 
 
 def push(*, name: str, dir: Path, by_command: bool, out: TextIO) -> ExitStatus:  # noqa: A002  # as above

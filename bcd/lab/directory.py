@@ -12,25 +12,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from bcd.core.errors import UsageError
+from bcd.lab.split import PLACE, require_place
 
 _MARK = "lab.json"
 _MARK_TEXT = b'{"format":1}\n'
-_OURS = ("tls", "nodes", "lab.sock")
+_OURS = ("tls", "nodes", "python", "lab.sock")
 
 
 class LabDirectory:
     """A claimed directory, empty but for its mark."""
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, *, split: bool = False) -> None:
         """Claim `directory`, made where it is missing and emptied of an earlier lab; a temporary one for None.
 
         Raises:
-            UsageError: `bad-directory`: it holds something that is no lab's, cannot be used, or may not run programs;
-                `lab-running`: a lab lives in it.
+            UsageError: `bad-directory`: it holds something that is no lab's, cannot be used, may not run programs, or
+                is to be a split lab's and not root's alone; `lab-running`: a lab lives in it.
         """
         self.temporary = directory is None
-        self.path = Path(tempfile.mkdtemp(prefix="bcd-lab-")) if directory is None else directory.absolute()
+        self.path = _temporary(split=split) if directory is None else directory.absolute()
         try:
+            if split:
+                require_place(self.path)
             self._claim()
             flags = os.statvfs(self.path).f_flag
         except OSError as error:
@@ -59,6 +62,17 @@ class LabDirectory:
         os.close(self._lock)
         if self.temporary and not keep:
             shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _temporary(*, split: bool) -> Path:
+    if not split:
+        return Path(tempfile.mkdtemp(prefix="bcd-lab-"))
+    try:
+        made = Path(tempfile.mkdtemp(prefix="bcd-lab-", dir=PLACE))
+    except OSError as error:
+        raise _unfit(PLACE, f"cannot be used: {error.strerror}") from error
+    made.chmod(0o755)  # the node's user is to come in
+    return made
 
 
 def _remove(path: Path) -> None:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 from bcd.core.steps import STEPS
 from bcd.lab.behaviour import SILENT, Behaviour
@@ -21,6 +24,8 @@ PATIENCE_SECONDS = 40.0
 """How long anything may take that takes a second on an idle machine."""
 _LOOK_SECONDS = 0.05
 _ENDS = frozenset({"READY", "FAILED", "UNSUPPORTED"})
+_OF_A_SERVICE = ("LANG", "LC_ALL", "TERM", "TZ")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SYSTEMD_VARIABLES = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID")
 
 
@@ -49,18 +54,61 @@ class LabNode:
         self._gateway = gateway
         self._server = server
         self.environment = _environment(root)
-        self.supervisor = Supervisor(
-            Unit(
-                argv=[str(root.entrypoint), role, "--config", str(root.config)],
-                environment=self.environment,
-                directory=root.home,
-                slots=root.slots,
-                records=root.records,
-                log=root.log,
-            )
+        unit = Unit(
+            argv=[str(root.entrypoint), role, "--config", str(root.config)],
+            environment=self.environment | _of_the_user(root),
+            directory=root.home,
+            slots=root.slots,
+            records=root.records,
+            log=root.log,
+            uid=root.node_uid,
         )
+        self.supervisor = Supervisor(unit)
+        helper = replace(
+            unit,
+            argv=[str(root.entrypoint), "helper", "--config", str(root.config)],
+            environment=self.environment,
+            log=root.helper_log,
+            name="the helper",
+            uid=None,
+            rolls_back=False,
+        )
+        self.helper = None if root.node_uid is None else Supervisor(helper)
+        """The helper's supervisor, where the node has one."""
 
     # What is done to it.
+
+    def start(self) -> None:
+        """Start it, once its helper, where it has one, serves."""
+        if self.helper is not None:
+            self.helper.start()
+            self.wait_helper()
+        self.supervisor.start()
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM), then its helper, and leave both stopped."""
+        for supervisor in self.supervisors:
+            supervisor.stop()
+
+    def power_off(self) -> None:
+        """End it and its helper at once (SIGKILL), and leave both stopped."""
+        for supervisor in self.supervisors:
+            supervisor.power_off()
+
+    def retire(self) -> None:
+        """End it and its helper at once, and have neither start again."""
+        for supervisor in self.supervisors:
+            supervisor.retire()
+
+    @property
+    def supervisors(self) -> tuple[Supervisor, ...]:
+        """The node's, and its helper's where it has one."""
+        return (self.supervisor,) if self.helper is None else (self.supervisor, self.helper)
+
+    @property
+    def restarts(self) -> int:
+        """How often it or its helper was started again."""
+        return sum(max(0, supervisor.starts - 1) for supervisor in self.supervisors)
 
     def push(self, release: Release) -> int:
         """Make `release` the target in the node's section; return the generation."""
@@ -113,11 +161,16 @@ class LabNode:
                 raise ValueError(f"{step} is no step of an update")
         self.root.fault_file.write_text("\n".join(steps), encoding="ascii")
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run `bcd` on the machine, as an operator does."""
+    def run(self, *arguments: str, as_node: bool = False) -> "subprocess.CompletedProcess[str]":
+        """Run `bcd` on the machine, as an operator does; `as_node`, as the node's own user."""
+        uid = self.root.node_uid if as_node else None
         return subprocess.run(
             [str(self.root.entrypoint), *arguments, "--config", str(self.root.config)],
             env=self.environment,
+            cwd=self.root.home,
+            user=uid,
+            group=uid,
+            extra_groups=None if uid is None else (),
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
@@ -193,6 +246,11 @@ class LabNode:
             lambda root: f"not yet at {root.fault_file.read_text(encoding='ascii').split()}",
         )
 
+    def wait_helper(self) -> None:
+        """Wait until its helper, where it has one, serves."""
+        if self.helper is not None:
+            self.wait_root(lambda root: _answers(root.socket), "a helper that serves", lambda root: root.log_tail(3))
+
     def pause(self, seconds: float) -> None:
         """Let time pass, unless the lab ends."""
         self._gateway.wait(self.name, lambda _: False, seconds)
@@ -249,14 +307,38 @@ def status_of(node: LabNode) -> Json:
     return document
 
 
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
 def _environment(root: Root) -> dict[str, str]:
-    """This process's, without what would lead a node away from the lab or make it take the lab for a service."""
+    """This process's, without what would lead a node away from the lab or make it take the lab for a service.
+
+    Of a split lab's, which was root's or is sudo's, only what a service has.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BCD_")}
     for name in _SYSTEMD_VARIABLES:
         environment.pop(name, None)
+    if root.node_uid is not None:
+        environment = {name: environment[name] for name in _OF_A_SERVICE if name in environment}
+        environment["PATH"] = _PATH
     for name in ("no_proxy", "NO_PROXY"):
         environment[name] = "127.0.0.1,localhost"
-    environment["TMPDIR"] = str(root.temporary)
+    if root.node_uid is None:
+        environment["TMPDIR"] = str(root.temporary)
     environment[FAULT_FILE_VARIABLE] = str(root.fault_file)
     environment[CLOCK_FILE_VARIABLE] = str(root.clock_file)
     return environment
+
+
+def _of_the_user(root: Root) -> dict[str, str]:
+    """What is the node's alone: the helper, which is root, must load nothing from a directory of the node's."""
+    if root.node_uid is None:
+        return {}
+    number = str(root.node_uid)
+    return {"HOME": str(root.data), "TMPDIR": str(root.temporary), "USER": number, "LOGNAME": number}

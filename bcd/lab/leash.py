@@ -19,7 +19,11 @@ EXEC_FAILED = 203
 
 _FIRST = """
 import ctypes, os, signal, sys
-parent, path, *arguments = sys.argv[1:]
+parent, uid, path, *arguments = sys.argv[1:]
+if uid:
+    os.setgroups([])
+    os.setgid(int(uid))
+    os.setuid(int(uid))
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 if os.getppid() != int(parent):
     sys.exit(0)
@@ -29,18 +33,21 @@ except OSError as error:
     print(f"{path}: {error.strerror}", file=sys.stderr)
     sys.exit(203)
 """
+# The user comes first, since the kernel forgets the bond with a change of user.
 # The parent is compared because it may have died before the bond was made: then nobody would send the signal.
 
 
 def start_on_leash(
-    argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: IO[bytes]
+    argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: IO[bytes], uid: int | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start `argv` (its first element is the program's path) with both output streams on `log`.
+
+    With `uid` it runs as the user and the group of that number, without any other group.
 
     It gets a session of its own, so a Ctrl-C at the lab's terminal reaches the lab alone, which ends it in order.
     """
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _FIRST, str(os.getpid()), argv[0], *argv],
+        [sys.executable, "-I", "-S", "-c", _FIRST, str(os.getpid()), "" if uid is None else str(uid), argv[0], *argv],
         env=dict(environment),
         cwd=directory,
         stdin=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import bcd
 from bcd.core.errors import UsageError
+from bcd.lab.runtime import Runtime
 
 RUNS_BCD = "from bcd.lab.binary import run\nrun()\n"
 EXITS_AT_ONCE = "raise SystemExit(1)\n"
@@ -26,7 +27,7 @@ PROGRAM_OF_ANOTHER_MACHINE = b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\
 """The header of a program for the s390x, which no lab runs on."""
 
 _LAUNCHER = """#!/bin/sh
-exec {interpreter} -B /proc/self/fd/3 "$0" "$@" 3<"$0"
+{exports}exec {interpreter} -s -B /proc/self/fd/3 "$0" "$@" 3<"$0"
 """
 # Why through an open file: an update replaces the very name that a running process was started by, and Python loads
 # modules when they are first wanted. By name it would load them from the new release into the old process.
@@ -54,8 +55,8 @@ class Stamp:
 class Packer:
     """bcd's own source, compiled once, made into any number of binaries."""
 
-    def __init__(self, interpreter: str = sys.executable) -> None:
-        """Compile the package that is running.
+    def __init__(self, runtime: Runtime | None = None) -> None:
+        """Compile the package that is running; the binaries are to run by `runtime`, or by this interpreter.
 
         Raises:
             UsageError: `no-source`: this bcd is itself packed, so there is nothing to make binaries from.
@@ -67,7 +68,9 @@ class Packer:
                 "this bcd is a packed binary; the lab makes its releases from bcd's source",
                 "run the lab from an installed source tree: pip install -e . && bcd lab tour",
             )
-        self._launcher = _LAUNCHER.format(interpreter=shlex.quote(interpreter)).encode()
+        runtime = runtime or Runtime()
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in runtime.environment.items())
+        self._launcher = _LAUNCHER.format(exports=exports, interpreter=shlex.quote(runtime.interpreter)).encode()
         self._files = dict(_package_files(package))
 
     def pack(self, stamp: Stamp) -> bytes:

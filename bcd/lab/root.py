@@ -21,6 +21,8 @@ class Root:
     """The directory that stands for a node's whole file system."""
 
     home: Path
+    node_uid: int | None = None
+    """The user, and the group of the same number, as which the node runs; None where it runs as root alone."""
 
     @property
     def config(self) -> Path:
@@ -45,7 +47,12 @@ class Root:
     @property
     def records(self) -> Path:
         """Where `update.json` and `upgrade.json` lie."""
-        return self.data / "update"
+        return self.data / "update" if self.node_uid is None else self.slots
+
+    @property
+    def socket(self) -> Path:
+        """The helper's."""
+        return self.home / "run" / "helper.sock"
 
     @property
     def temporary(self) -> Path:
@@ -58,9 +65,14 @@ class Root:
         return self.home / "node.log"
 
     @property
+    def helper_log(self) -> Path:
+        """What the helper and its supervisor said."""
+        return self.home / "helper.log"
+
+    @property
     def fault_file(self) -> Path:
-        """Arms a power cut (see `bcd.lab.binary`)."""
-        return self.home / "power-cut"
+        """Arms a power cut (see `bcd.lab.binary`). Where node and helper may both take it away."""
+        return self.temporary / "power-cut"
 
     @property
     def clock_file(self) -> Path:
@@ -69,9 +81,12 @@ class Root:
 
     def make(self, *, binary: bytes, config: Mapping[str, Mapping[str, str | int]]) -> None:
         """Lay out a machine on which a plain bcd was just installed; `config` is tables of keys."""
-        for directory in (self.config.parent, self.entrypoint.parent, self.slots, self.data, self.temporary):
+        nodes = (self.data, self.temporary)
+        for directory in (self.config.parent, self.entrypoint.parent, self.slots, self.socket.parent, *nodes):
             directory.mkdir(parents=True)
             directory.chmod(0o755)
+            if self.node_uid is not None and directory in nodes:
+                os.chown(directory, self.node_uid, self.node_uid)
         self.config.write_text(_toml(config), encoding="utf-8")
         self.install(binary)
 
@@ -134,11 +149,15 @@ class Root:
         path.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
 
     def log_tail(self, lines: int) -> list[str]:
-        """The log's last lines."""
-        try:
-            return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
-        except OSError:
-            return []
+        """The log's last lines, then those of the helper's."""
+        return [line for log in (self.log, self.helper_log) for line in _lines(log)[-lines:]]
+
+
+def _lines(log: Path) -> list[str]:
+    try:
+        return log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _read(path: Path) -> Json | None:

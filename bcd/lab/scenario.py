@@ -42,7 +42,7 @@ class Stage:
     def start(self) -> None:
         """Start the node as it was installed, and wait until it is welcomed."""
         self.say(f"{INSTALLED_VERSION} starts")
-        self.node.supervisor.start()
+        self.node.start()
         self.node.wait_welcome(INSTALLED_VERSION)
 
     def publish(self, version: str, recipe: Recipe = GOOD) -> Release:

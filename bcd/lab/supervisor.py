@@ -35,7 +35,13 @@ class Unit:
     slots: Path
     records: Path
     log: Path
-    """What the node and the supervisor say is added to this file."""
+    """What the program and the supervisor say is added to this file."""
+    name: str = "the entrypoint"
+    """What is started, for people."""
+    uid: int | None = None
+    """The user, and the group of the same number, as which it runs; None for the lab's own."""
+    rolls_back: bool = True
+    """Whether the start limit has the rollback script run."""
 
 
 class Supervisor:
@@ -123,7 +129,7 @@ class Supervisor:
             while self._wanted.is_set():
                 if not self._limit.allows(time.monotonic()):
                     self._say(log, "start limit hit: 5 starts in 600 s")
-                    if not self._roll_back(log):
+                    if not self._unit.rolls_back or not self._roll_back(log):
                         return
                     self._limit.reset()
                     continue
@@ -138,9 +144,13 @@ class Supervisor:
             if not self._wanted.is_set():
                 return 0
             self.starts += 1
-            self._say(log, f"start {self.starts} of the entrypoint")
+            self._say(log, f"start {self.starts} of {self._unit.name}")
             self._process = start_on_leash(
-                self._unit.argv, environment=self._unit.environment, directory=self._unit.directory, log=log
+                self._unit.argv,
+                environment=self._unit.environment,
+                directory=self._unit.directory,
+                log=log,
+                uid=self._unit.uid,
             )
         status = self._process.wait()
         self._say(log, f"it ended with {_worded(status)}")

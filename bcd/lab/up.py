@@ -18,6 +18,7 @@ from bcd.lab.gateway import LabClosed
 from bcd.lab.labnode import LabNode, Unmet
 from bcd.lab.narrate import follow
 from bcd.lab.signals import ending_by_signal
+from bcd.lab.split import require_root
 from bcd.lab.world import INSTALLED_VERSION, World
 
 NODE = "node"
@@ -25,11 +26,12 @@ Events = SimpleQueue[ExitStatus | Exception]
 """What ends it: a signal, by its exit status, or what went wrong."""
 
 
-def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
+def run_up(*, directory: Path | None, split: bool = False, out: TextIO, err: TextIO) -> ExitStatus:
     """Keep a lab running until a signal ends it.
 
     Args:
         directory: where it lives and stays; None for a temporary one, which is removed in the end.
+        split: whether the node runs under a user of its own, with a helper.
         out: gets how to reach it, then what happens to the node.
         err: gets what is said in the end.
 
@@ -38,12 +40,15 @@ def run_up(*, directory: Path | None, out: TextIO, err: TextIO) -> ExitStatus:
 
     Raises:
         UsageError: `bad-directory`, `lab-running` or `no-source`.
-        HostError: `lab-failed`: the node did not come up.
+        HostError: `lab-failed`: the node did not come up; `no-interpreter`, for a split lab.
+        NotPermitted: `needs-root`, for a split lab.
     """
-    claimed = LabDirectory(directory)
+    if split:
+        require_root()
+    claimed = LabDirectory(directory, split=split)
     events: Events = SimpleQueue()
     try:
-        with ending_by_signal(events.put), World(claimed.path) as world:
+        with ending_by_signal(events.put), World(claimed.path, split=split) as world:
             event = _keep_running(world, out, events)
     finally:
         claimed.give_back(keep=False)
@@ -86,7 +91,7 @@ def _keep_running(world: World, out: TextIO, events: Events) -> ExitStatus | Exc
 
 def _narrate(world: World, node: LabNode, out: TextIO) -> None:
     """Start the node, say how to reach it, then what happens to it."""
-    node.supervisor.start()
+    node.start()
     node.wait_welcome(INSTALLED_VERSION)
     out.write(_welcome(world, node) + "\n")
     out.flush()
@@ -101,7 +106,8 @@ def _narrate(world: World, node: LabNode, out: TextIO) -> None:
         ):  # in the supervisor's thread, whose end would be the node's; the next line here finds out
             tell(f"supervisor: {line}")
 
-    node.supervisor.tell = tell_of_supervisor
+    for supervisor in node.supervisors:
+        supervisor.tell = tell_of_supervisor
     follow(world.gateway, node.name, tell)
 
 
@@ -109,12 +115,20 @@ def _welcome(world: World, node: LabNode) -> str:
     here = shlex.quote(str(world.directory))
     binary, config = shlex.quote(str(node.root.entrypoint)), shlex.quote(str(node.root.config))
     lab = f"{shlex.quote(sys.argv[0])} lab" if Path(sys.argv[0]).name == "bcd" else "bcd lab"
+    beside = log_of_helper = as_node = ""
+    if (uid := node.root.node_uid) is not None:
+        beside = f"The node runs as uid {uid}, which nobody else is, with bcd helper as root beside it.\n"
+        log_of_helper = f"\n  the helper's log   {shlex.quote(str(node.root.helper_log))}"
+        as_node = f"""
+  setpriv --reuid={uid} --regid={uid} --clear-groups \\
+    {binary} update --config {config}
+      the same, asked by the node's own user"""
     return f"""\
 A lab is up in {here}: a gateway, a release server, and a node that runs bcd {INSTALLED_VERSION}.
-
+{beside}
   its configuration  {config}
   its slots          {shlex.quote(str(node.root.slots))}
-  its log            {shlex.quote(str(node.root.log))}
+  its log            {shlex.quote(str(node.root.log))}{log_of_helper}
 
 In another shell:
 
@@ -125,7 +139,7 @@ In another shell:
   {lab} push never-welcomed --dir {here}
       one that is swapped back after 120 s
   {binary} update --config {config}
-      what the node says of itself
+      what the node says of itself{as_node}
 
 Ctrl-C ends all of it. What happens to the node:
 """

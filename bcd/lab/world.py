@@ -3,11 +3,13 @@
 ```
 <directory>/lab.json   marks the directory as a lab's
 <directory>/tls/       the authority's and the nodes' certificates
-<directory>/nodes/<n>/ one node's root: etc, bin, lib, var, tmp and its log
+<directory>/nodes/<n>/ one node's root: etc, bin, lib, run, var, tmp and its log
+<directory>/python/    where the lab runs split, and its own Python is closed to the node's user: a copy
 ```
 Release keys never touch the disk: they end with the world.
 """
 
+import os
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +21,9 @@ from bcd.lab.packing import Packer
 from bcd.lab.pki import Authority
 from bcd.lab.releases import THRESHOLD, Publisher
 from bcd.lab.root import Root
+from bcd.lab.runtime import Runtime, runtime_for
 from bcd.lab.server import ReleaseServer
+from bcd.lab.split import draw_user
 
 INSTALLED_VERSION = "1.4.0"
 INSTALLED_SEQUENCE = 14
@@ -28,13 +32,18 @@ INSTALLED_SEQUENCE = 14
 class World:
     """A running world; a context manager that ends it. Its nodes are started one by one."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, split: bool = False) -> None:
         """Make the world in `directory`, which is a claimed `LabDirectory`'s.
+
+        With `split` each node runs under a user that nobody is, and has a helper, which runs as root.
 
         Raises:
             UsageError: `no-source`: see `Packer`.
+            HostError: `no-interpreter`: see `runtime_for`.
         """
-        packer = Packer()  # first: it may refuse, and nothing is to be undone then
+        self.node_uid = draw_user() if split else None
+        self.runtime = Runtime() if self.node_uid is None else runtime_for(self.node_uid, directory / "python")
+        packer = Packer(self.runtime)  # first: it may refuse, and nothing is to be undone then
         self.directory = directory
         tls = directory / "tls"
         tls.mkdir()
@@ -58,7 +67,7 @@ class World:
         Raises:
             LabClosed: the world was halted meanwhile.
         """
-        root = Root(home=self.directory / "nodes" / name)
+        root = Root(home=self.directory / "nodes" / name, node_uid=self.node_uid)
         credentials = self.authority.for_node(name)
         authority = str(self.authority.certificate)
         update: dict[str, str | int] = {
@@ -68,20 +77,21 @@ class World:
         }
         if pins:
             update |= {"release_pins": ",".join(self.publisher.pins), "release_threshold": THRESHOLD}
-        root.make(
-            binary=self._installed,
-            config={
-                "node": {
-                    "data_dir": str(root.data),
-                    "gateway": self.gateway.url,
-                    "node_id": name,
-                    "ca_file": authority,
-                    "cert_file": str(credentials.certificate),
-                    "key_file": str(credentials.key),
-                },
-                "update": update,
+        config: dict[str, dict[str, str | int]] = {
+            "node": {
+                "data_dir": str(root.data),
+                "gateway": self.gateway.url,
+                "node_id": name,
+                "ca_file": authority,
+                "cert_file": str(credentials.certificate),
+                "key_file": str(credentials.key),
             },
-        )
+            "update": update,
+        }
+        if self.node_uid is not None:
+            config["helper"] = {"node_user": str(self.node_uid), "socket": str(root.socket)}
+            os.chown(credentials.key, self.node_uid, self.node_uid)
+        root.make(binary=self._installed, config=config)
         node = LabNode(name=name, role=role, root=root, gateway=self.gateway, server=self.server)
         with self._lock:
             if self._halted:
@@ -95,7 +105,7 @@ class World:
             self._halted = True
         self.gateway.wake()
         for node in self._nodes:
-            node.supervisor.retire()
+            node.retire()
 
     def close(self) -> None:
         """Halt, then stop the servers. Whoever plays in other threads must have ended by now: halt, wait, close."""

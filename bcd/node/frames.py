@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bcd.core.strict import MAX_INTEGER, check_tree
-from bcd.core.text import clean
+from bcd.core.text import Foreign, clean
 
 SectionState = Literal["READY", "PROGRESSING", "FAILED", "UNSUPPORTED"]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
@@ -100,7 +100,21 @@ class MalformedFrame(ValueError):
 
 def encode(frame: Outgoing) -> str:
     """A frame's text."""
-    return msgspec.json.encode(frame).decode()
+    return encode_document(frame).decode()
+
+
+def encode_document(document: object) -> bytes:
+    """JSON of whatever holds text from outside: the encoder takes no subclass of str by itself.
+
+    The fault: a helper's refusal is such text, and telling the gateway of it ended each start of the agent.
+    """
+    return msgspec.json.encode(document, enc_hook=_plain)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Foreign):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} is no part of a frame")
 
 
 def decode(text: str | bytes) -> Incoming | None:

@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from bcd.core.durable import host_error, write_durably
-from bcd.node.frames import CommandState, CommandStatus, SectionStatus
+from bcd.node.frames import CommandState, CommandStatus, SectionStatus, encode_document
 
 _KEPT = 256
 """How many acked commands are remembered; the gateway replays none that old."""
@@ -127,6 +127,6 @@ class Outbox:
     def _write(self) -> None:
         document = _Document(commands=list(self._commands.values()), sections=self._sections)
         try:
-            write_durably(self._path, msgspec.json.encode(document), 0o600)
+            write_durably(self._path, encode_document(document), 0o600)
         except OSError as error:
             raise host_error(error, "keep what the gateway has to be told") from error

@@ -29,7 +29,7 @@ def play(world: World, scenario: Scenario) -> Stage:
     except Unmet as unmet:
         pytest.fail(f"{unmet}\n" + "\n".join(node.root.log_tail(30)))
     finally:
-        node.supervisor.stop()
+        node.stop()
     return stage
 
 
@@ -99,7 +99,7 @@ def confirmed(world: World) -> Iterator[tuple[Stage, Release]]:
     verify.confirmed(stage, release, slot="bcd-b")
     assert stage.mismatches == []
     yield stage, release
-    stage.node.supervisor.stop()
+    stage.node.stop()
 
 
 @pytest.fixture
@@ -139,5 +139,5 @@ def test_an_answer_of_another_kind_is_seen(world: World) -> None:
     stage.start()
     command = node.command(stage.publish("1.3.9"))
     verify.answered_once(stage, command, "SUCCEEDED")
-    node.supervisor.stop()
+    node.stop()
     assert [mismatch.what for mismatch in stage.mismatches] == ["the command's end"]

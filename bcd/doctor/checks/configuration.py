@@ -81,7 +81,7 @@ def permissions(see: Probes) -> Result:
     path = os.path.abspath(see.config_path)
     for name in dict.fromkeys((path, os.path.dirname(path), os.path.dirname(os.path.realpath(path)))):
         found = os.stat(name)
-        if found.st_uid not in (0, see.euid):
+        if found.st_uid not in see.owners:
             return fail(
                 f"{name} belongs to {_owner(found.st_uid)}, who may pin keys of their own",
                 _seen(name),

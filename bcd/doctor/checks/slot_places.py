@@ -10,6 +10,7 @@ from bcd.core.errors import HostError
 from bcd.core.leftovers import stale_files
 from bcd.core.links import SLOTS
 from bcd.core.space import check_room, mount_of, refuse_unwritable_mount
+from bcd.core.wayin import Step, way_to
 from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown, warn
 from bcd.doctor.checks.slot_words import restart, what_is
 from bcd.doctor.probes import Probes
@@ -27,16 +28,21 @@ _USUAL_BYTES = 64 * 2**20
     "does not start where one is not root's alone.",
 )
 def directories(see: Probes) -> Iterator[Result]:
-    """Each directory on the way to the slots and the entrypoint, links resolved step by step."""
-    layout = see.layout
-    strict = see.config.helper is not None
-    starts = (os.path.realpath(layout.slots_dir), os.path.realpath(os.path.dirname(layout.entrypoint)))
-    good = True
-    for path in dict.fromkeys(parent for start in starts for parent in _parents(start, see.top)):
-        if not os.path.isdir(path):
+    """Each directory on the way to the slots and the entrypoint, links resolved step by step; all that the helper looks at."""
+    strict, good = see.config.helper is not None, True
+    for step in dict.fromkeys(_steps(see)):
+        path = step.path
+        if stat.S_ISLNK(step.mode) and step.uid not in see.owners:
+            good = False
+            yield fail(
+                f"{path} is a link that may be changed by others than root, who so choose what starts",
+                f"{path}: {what_is(path)} of uid {step.uid}",
+                hint=f"chown -h root:root {shlex.quote(path)}",
+            )
+        if not os.path.isdir(path) or stat.S_ISLNK(step.mode):
             continue
         found = os.stat(path)
-        foreign = found.st_uid not in (0, see.euid)
+        foreign = found.st_uid not in see.owners
         # In a sticky directory (/tmp) nobody may rename what is not theirs; the helper does not accept even that.
         writable = found.st_mode & 0o022 if strict or not found.st_mode & stat.S_ISVTX else 0
         if not foreign and not writable:
@@ -54,11 +60,15 @@ def directories(see: Probes) -> Iterator[Result]:
         yield ok("every directory on the way to slots and entrypoint is its owner's alone")
 
 
-def _parents(path: str, top: str) -> list[str]:
-    found = [path]
-    while found[-1] not in (top, os.path.dirname(found[-1])):
-        found.append(os.path.dirname(found[-1]))
-    return found
+def _steps(see: Probes) -> Iterator[Step]:
+    layout, helper = see.layout, see.config.helper
+    places = [layout.slots_dir, os.path.dirname(layout.entrypoint)]
+    if helper is not None:
+        places += [os.path.dirname(helper.socket), os.path.dirname(os.path.abspath(see.config_path))]
+    for place in places:
+        for step in way_to(place):
+            if os.path.commonpath([step.path, see.top]) == see.top:
+                yield step
 
 
 @PLACE_CHECKS.check(

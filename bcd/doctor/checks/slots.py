@@ -182,7 +182,7 @@ def runs(see: Probes) -> Result:
     if not is_regular(path):
         return skipped(f"there is no file in slot {slot} (slots.digests)")
     seen, found = f"{path}: {what_is(path)}", os.lstat(path)
-    if found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
+    if found.st_uid not in see.owners or found.st_mode & 0o022:
         # The attack: who may write it would have root run it, here and now.
         return unknown(f"could not be told: {path} is not started, since others may change it (slots.modes)", seen)
     with open(path, "rb") as file:
@@ -253,7 +253,7 @@ def modes(see: Probes) -> Iterator[Result]:
         if not stat.S_ISREG(found.st_mode):
             good = False
             yield fail(f"{path} is no regular file", evidence, hint=f"mv {name} {name}.aside; {mend(see, slot)}")
-        elif found.st_uid not in (0, see.euid) or found.st_mode & 0o022:
+        elif found.st_uid not in see.owners or found.st_mode & 0o022:
             good = False
             yield fail(
                 f"{path} may be changed by others than root, who so choose what starts",
@@ -264,5 +264,25 @@ def modes(see: Probes) -> Iterator[Result]:
             good = False
             problem = fail if see.config.helper is not None or not found.st_mode & 0o100 else warn
             yield problem(f"{path} can't be executed by all", evidence, hint=f"chmod 0755 {name}")
+    for path, found in _other_files(see):
+        if found.st_uid in see.owners and (stat.S_ISLNK(found.st_mode) or not found.st_mode & 0o022):
+            continue
+        good, name = False, shlex.quote(path)
+        link = stat.S_ISLNK(found.st_mode)
+        yield fail(
+            f"{path} may be changed by others than root, and the helper does not start beside it",
+            f"{path}: {what_is(path)}",
+            hint=f"chown -h root:root {name}" if link else f"chown root:root {name} && chmod go-w {name}",
+        )
     if good:
         yield ok("each slot's file is its owner's to change and everybody's to start")
+
+
+def _other_files(see: Probes) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies in the slots directory beside the slots: under a helper root's records, which it trusts."""
+    if see.config.helper is None:
+        return
+    for name in sorted(os.listdir(see.layout.slots_dir)):
+        if name not in {slot_file(slot) for slot in SLOTS}:
+            path = os.path.join(see.layout.slots_dir, name)
+            yield path, os.lstat(path)

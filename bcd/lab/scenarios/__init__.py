@@ -1,7 +1,7 @@
 """Everything that the lab plays, by what becomes of it."""
 
 from bcd.lab.scenario import Group
-from bcd.lab.scenarios import broken, crash, download, good, refused
+from bcd.lab.scenarios import broken, crash, download, good, helper, refused
 
 GROUPS: tuple[Group, ...] = (
     Group(title="Updates that work", scenarios=good.SCENARIOS),
@@ -11,3 +11,6 @@ GROUPS: tuple[Group, ...] = (
     Group(title="Power cuts", scenarios=crash.SCENARIOS),
 )
 """In the order in which a newcomer should read them."""
+
+SPLIT_GROUPS = (*GROUPS, Group(title="The privileged half", scenarios=helper.SCENARIOS))
+"""What a split lab plays."""

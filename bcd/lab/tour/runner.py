@@ -109,7 +109,7 @@ class Runner:
                 Mismatch(what=ended, expected="no error", seen="".join(traceback.format_exception(error, limit=-3)))
             )
         took = time.monotonic() - began
-        node.supervisor.stop()
+        node.stop()
         result = Result(
             scenario=scenario,
             ended=ended if not stage.mismatches else "not as the rules say",

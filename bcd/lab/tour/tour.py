@@ -13,8 +13,9 @@ from rich.text import Text
 from bcd.core.exits import ExitStatus
 from bcd.lab.directory import LabDirectory
 from bcd.lab.scenario import Group
-from bcd.lab.scenarios import GROUPS
+from bcd.lab.scenarios import GROUPS, SPLIT_GROUPS
 from bcd.lab.signals import Ended, ending_by_signal
+from bcd.lab.split import require_root
 from bcd.lab.tour.board import Board
 from bcd.lab.tour.live import LiveView
 from bcd.lab.tour.marks import Marks, clock, marks_for
@@ -32,30 +33,36 @@ def run_tour(
     *,
     directory: Path | None,
     only: Sequence[str],
+    split: bool = False,
     color: bool,
     terminal: bool,
     out: TextIO,
     err: TextIO,
-    groups: Sequence[Group] = GROUPS,
+    groups: Sequence[Group] | None = None,
 ) -> ExitStatus:
     """Play the scenarios that match `only` (all for none).
 
     Args:
         directory: where the world lives and stays; None for a temporary one, which stays only when something failed.
         only: names of scenarios, or patterns.
+        split: whether the nodes run under a user of their own, with a helper.
         color: whether colours may be used.
         terminal: whether `out` is a terminal that can be drawn on.
         out: gets the progress and the table.
         err: gets what is said when it is ended early.
-        groups: what there is to play.
+        groups: what there is to play; None for all that there is.
 
     Returns:
         OK when each ended as the rules say, PROBLEM when one did not, or the status of the signal that ended it.
 
     Raises:
         UsageError: `unknown-scenario`, `bad-directory`, `lab-running` or `no-source`.
+        NotPermitted: `needs-root`, for a split lab.
+        HostError: `no-interpreter`, for a split lab.
     """
-    groups = choose(groups, only)
+    if split:
+        require_root()
+    groups = choose(groups or (SPLIT_GROUPS if split else GROUPS), only)
     console = _Console(
         file=out,
         force_terminal=terminal,
@@ -66,12 +73,12 @@ def run_tour(
         markup=False,
         emoji=False,
     )
-    claimed = LabDirectory(directory)
+    claimed = LabDirectory(directory, split=split)
     results: list[Result] = []
     events: Events = SimpleQueue()
     try:
         with ending_by_signal(events.put):
-            board = _play(claimed.path, groups, console, marks_for(out), results, events)
+            board = _play(claimed.path, groups, console, marks_for(out), results, events, split=split)
     except Ended as ended:
         with suppress(OSError):  # after SIGHUP nobody may be there to be told
             err.write(f"ended early, after {len(results)} scenarios; every process of the lab has ended\n")
@@ -91,10 +98,17 @@ class _Console(Console):
 
 
 def _play(
-    directory: Path, groups: Sequence[Group], console: Console, marks: Marks, results: list[Result], events: Events
+    directory: Path,
+    groups: Sequence[Group],
+    console: Console,
+    marks: Marks,
+    results: list[Result],
+    events: Events,
+    *,
+    split: bool,
 ) -> Board:
     board = Board(groups)
-    with World(directory) as world:
+    with World(directory, split=split) as world:
         runner = Runner(world, groups, board, events)
         try:
             if console.is_terminal and not console.is_dumb_terminal:

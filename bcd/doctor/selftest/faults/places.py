@@ -15,6 +15,14 @@ def _sticky_under_the_helper(root: Root) -> None:
     (root.home / "lib").chmod(0o1755 | 0o022)
 
 
+def _socket_of_the_group(root: Root) -> None:
+    root.use_helper()
+    (root.home / "run").mkdir()
+    (root.home / "helper.sock").rename(root.home / "run" / "helper.sock")
+    root.configure("helper", socket=f"{root.home}/run/helper.sock")
+    (root.home / "run").chmod(0o775)
+
+
 def _staged(root: Root, *, days: int) -> None:
     path = root.write("var/staging/bcd-1.4.2.part", "half")
     os.utime(path, (NOW - days * DAY, NOW - days * DAY))
@@ -65,6 +73,13 @@ PLACE_FAULTS: Faults = (
         level=Level.FAIL,
         says="/lib may be changed by others than root",
         needs_root=True,
+    ),
+    Fault(
+        check="slots.directories",
+        name="the socket's directory may be written by its group",
+        plant=_socket_of_the_group,
+        level=Level.FAIL,
+        says="/run may be changed by others than root",
     ),
     Fault(
         check="slots.directories",

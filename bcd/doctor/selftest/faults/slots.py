@@ -51,6 +51,11 @@ def _said(root: Root, name: str, said: Ran | Exception) -> None:
     root.machine.said[name] = said
 
 
+def _record_of_the_group(root: Root) -> None:
+    root.use_helper()
+    (root.home / "lib" / "update.json").chmod(0o664)
+
+
 SLOT_FAULTS: Faults = (
     Fault(
         check="slots.entrypoint-link",
@@ -309,5 +314,12 @@ SLOT_FAULTS: Faults = (
         level=Level.FAIL,
         says="may be changed by others than root",
         needs_root=True,
+    ),
+    Fault(
+        check="slots.modes",
+        name="under the helper a record may be written by its group",
+        plant=_record_of_the_group,
+        level=Level.FAIL,
+        says="the helper does not start beside it",
     ),
 )
