@@ -132,6 +132,9 @@ class Manager:
                 self._require_none_pending()
                 answer = self._judge(spec, server_time)
                 section = self._accepted(spec, answer)
+                if section.version == self.running_version():
+                    # A node that lies: the slot that ran before, and that a rollback wants, would be gone for nothing.
+                    raise HostError("io-error", f"bcd {section.version} is what runs here", "there is nothing to swap")
                 try:
                     from_slot, record = self._fill_other_slot(answer)
                 except Refusal as refusal:

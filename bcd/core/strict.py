@@ -57,17 +57,20 @@ def parse_json(data: bytes) -> object:
     return value
 
 
-def check_tree(value: object) -> None:
-    """Refuse what can be parsed and not be handed on: a depth past 64, and lone surrogates.
+def check_tree(value: object, *, values_limit: int | None = None) -> None:
+    """Refuse what can be parsed and not be handed on: a depth past 64, lone surrogates, more values than `values_limit`.
 
-    The attack: whoever encodes such a value again, or walks it by recursion, ends in an error of another kind.
+    The attack: whoever encodes such a value again, or walks it by recursion, ends in an error of another kind, or late.
 
     Raises:
         ValueError: with a few words on what is wrong.
     """
-    level = [value]
+    level, values = [value], 1
     for _ in range(DEPTH_LIMIT):
         level = [inner for item in level for inner in _inside(item)]
+        values += len(level)
+        if values_limit is not None and values > values_limit:
+            raise ValueError(f"more than {values_limit} values")
     # What is left stands inside 64 containers; a container here would be one more, empty or not.
     for item in level:
         if isinstance(item, dict | list):

@@ -27,6 +27,7 @@ from bcd.helper.peer import peer_of
 from bcd.helper.wire import Malformed
 
 _CONNECT_SECONDS = 5.0
+_CONNECT_AGAIN_SECONDS = 0.02
 _ASK_SECONDS = 60.0
 _SWAP_SECONDS = 900.0
 """512 MiB onto a slow disk, hashed as they are written."""
@@ -138,8 +139,7 @@ def ask(socket_path: str, line: bytes, seconds: float, *, root_uid: int = 0) -> 
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as client:
-            client.settimeout(min(_CONNECT_SECONDS, seconds))
-            client.connect(socket_path)
+            _connect(client, socket_path, min(_CONNECT_SECONDS, seconds))
             peer = peer_of(client)
             if peer.uid != root_uid:
                 raise _unreachable(socket_path, f"uid {peer.uid} listens there, not root")
@@ -158,6 +158,20 @@ def ask(socket_path: str, line: bytes, seconds: float, *, root_uid: int = 0) -> 
             f"it speaks protocol {clean(repr(protocol), 40)} and this bcd {wire.PROTOCOL}: it is {age} than the node",
         )
     return answer
+
+
+def _connect(client: socket.socket, socket_path: str, seconds: float) -> None:
+    client.settimeout(seconds)
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            client.connect(socket_path)
+        except BlockingIOError:  # its queue is full for the moment, by somebody's flood; on TCP this would have waited
+            if time.monotonic() >= until:
+                raise TimeoutError from None
+            time.sleep(_CONNECT_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _read_line(client: socket.socket, until: float) -> bytes:

@@ -44,7 +44,8 @@ class DeadlineWatch:
         while True:
             pause = self._tick_seconds
             try:
-                if await self._worker.run(self._go_back_when_due):
+                # Ahead of whatever the node asked for: its flood must not keep its own release alive.
+                if await self._worker.run(self._go_back_when_due, first=True):
                     _log.error("nobody confirmed the update before its deadline; the node is started anew")
                     await asyncio.to_thread(self._restart_node)
             except BcdError as error:

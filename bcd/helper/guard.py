@@ -81,7 +81,7 @@ def require_safe_places(config: Config, layout: Layout) -> None:
                     f"set {key} to a place of root's in {config.path}",
                 )
     directories = (layout.slots_dir, layout.records_dir, os.path.dirname(layout.entrypoint), os.path.dirname(socket))
-    for place in dict.fromkeys((*directories, config.path)):
+    for place in dict.fromkeys((*directories, os.path.join(os.getcwd(), config.path))):
         _require_root_alone(place)
     _require_own_files(layout.slots_dir)
 
@@ -106,7 +106,10 @@ def _require_own_files(slots_dir: str) -> None:
         raise UsageError("unsafe-place", f"{slots_dir} can't be looked at: {error.strerror}", "mend it") from error
     for name in names:
         path = os.path.join(slots_dir, name)
-        found = os.lstat(path)
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:  # a temporary name of another bcd's, just now
+            continue
         step = Step(path, found.st_uid, found.st_mode)
         if not step.is_roots_alone:
             raise _unsafe(step, slots_dir)
@@ -114,11 +117,14 @@ def _require_own_files(slots_dir: str) -> None:
 
 def _unsafe(step: Step, place: str) -> UsageError:
     name, mode = shlex.quote(step.path), stat.S_IMODE(step.mode)
-    if step.uid != 0:
-        deref = "-h " if stat.S_ISLNK(step.mode) else ""
-        mend = f"chown {deref}root:root {name}" + ("" if deref else f" && chmod go-w {name}")
+    if stat.S_ISREG(step.mode):
+        # A new file: whoever could write the old one may hold it open for writing, whatever its owner and mode are now.
+        fresh = shlex.quote(f"{step.path}.mended")
+        mend = f"install -m {mode & 0o755:04o} {name} {fresh} && mv -f {fresh} {name}"
+    elif stat.S_ISLNK(step.mode):
+        mend = f"chown -h root:root {name}"
     else:
-        mend = f"chmod go-w {name}"
+        mend = f"chown root:root {name} && chmod go-w {name}" if step.uid != 0 else f"chmod go-w {name}"
     return UsageError(
         "unsafe-place",
         f"{step.path}, on the way to {place}, is not root's alone (uid {step.uid}, mode {mode:04o}): "

@@ -104,13 +104,20 @@ def inherited(path: str, gid: int) -> Listener | None:
     hint = "in bcd-helper.socket: ListenStream= the configured path, SocketUser=root, SocketGroup= the node's, SocketMode=0660"
     if count != "1":
         raise UsageError("bad-socket", f"systemd passed {count} sockets, not one", hint)
-    passed = socket.socket(fileno=_FIRST_FD)
+    try:
+        passed = socket.socket(fileno=_FIRST_FD)
+        listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise UsageError("bad-socket", f"what systemd passed is no socket: {error.strerror}", hint) from error
     passed.setblocking(False)
     os.set_inheritable(_FIRST_FD, False)
     bound = passed.getsockname() if passed.family == socket.AF_UNIX else ""
-    if bound != path or passed.type != socket.SOCK_STREAM:
-        raise UsageError("bad-socket", f"systemd's socket is {bound!r}, not {path}", hint)
-    found = os.lstat(path)
+    if bound != path or passed.type != socket.SOCK_STREAM or not listens:
+        raise UsageError("bad-socket", f"systemd's socket is {bound!r}, not {path} to listen on", hint)
+    try:
+        found = os.lstat(path)
+    except OSError as error:
+        raise UsageError("bad-socket", f"{path} can't be looked at: {error.strerror}", hint) from error
     if found.st_uid != 0 or found.st_gid != gid or stat.S_IMODE(found.st_mode) & ~MODE:
         raise UsageError(
             "bad-socket",

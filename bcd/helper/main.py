@@ -9,6 +9,7 @@ from bcd.core.build import Build
 from bcd.core.clock import SystemClock
 from bcd.core.config import Config
 from bcd.core.durable import as_host_error, make_directories
+from bcd.core.errors import HostError
 from bcd.core.exits import ExitStatus
 from bcd.core.layout import layout_of
 from bcd.core.manager import Manager
@@ -22,6 +23,9 @@ from bcd.helper.restart import NodeProcess, node_service
 from bcd.helper.server import Server
 from bcd.helper.worker import Worker
 
+STUCK_SECONDS = 1800.0
+"""Twice what a node waits for the longest that there is, a swap."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +35,7 @@ def run_helper(config: Config, build: Build) -> ExitStatus:
     Raises:
         NotPermitted: `needs-root`.
         UsageError: `no-helper`, `bad-config`, `unsafe-place`, `bad-socket`: nothing was touched.
-        HostError: `helper-running`, `io-error`.
+        HostError: `helper-running`, `io-error`; `helper-stuck`, to be started anew.
     """
     require_root(config)
     assert config.helper is not None  # noqa: S101  # require_root
@@ -68,6 +72,7 @@ async def _serve(listener: Listener, manager: Manager, build: Build, node: NodeP
     work = [
         asyncio.create_task(server.serve(listener.socket)),
         asyncio.create_task(DeadlineWatch(manager, worker, node.restart).run()),
+        asyncio.create_task(_end_when_stuck(worker)),
         asyncio.create_task(stop.wait()),
     ]
     notify("READY=1")
@@ -80,3 +85,16 @@ async def _serve(listener: Listener, manager: Manager, build: Build, node: NodeP
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _end_when_stuck(worker: Worker, seconds: float = STUCK_SECONDS, every_seconds: float = 5.0) -> None:
+    """End the helper when what it works on does not come back: what starts it then starts it anew, with a new thread."""
+    while True:
+        busy = worker.busy_seconds
+        if busy >= seconds:
+            raise HostError(
+                "helper-stuck",
+                f"the helper's work has hung for {busy:.0f} s, as on a file system that does not answer",
+                "look at the mounts of data_dir and of the slots; systemd starts the helper anew",
+            )
+        await asyncio.sleep(every_seconds)

@@ -2,7 +2,8 @@
 
 The attack (a node taken over): floods, half lines, silent clients, thousands of connections, lines without end. Each
 client is its own task with one clock for a whole line; past the bounds it is told so and closed. Reading never waits
-for the worker, and the worker never for a client. Requests whose client is gone are not begun.
+for the worker, and the worker never for a client. Requests whose client is gone are not begun. `helper.info` is
+answered beside the worker, whatever that is at.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from bcd.core.text import clean
 from bcd.helper import wire
 from bcd.helper.dispatch import Dispatch
 from bcd.helper.peer import Peer, peer_of
-from bcd.helper.wire import Malformed
+from bcd.helper.wire import Malformed, Request
 from bcd.helper.worker import Worker
 
 CLIENTS_LIMIT = 16
@@ -27,6 +28,8 @@ CLIENTS_LIMIT = 16
 LINE_SECONDS = 10.0
 """For a whole line, and for taking an answer."""
 _CHUNK_BYTES = 64 * 1024
+_SHORT_BYTES = 4096
+"""A line that is read at once, by the loop itself."""
 _SAY_AGAIN_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
@@ -48,6 +51,7 @@ class Server:
         """`allowed` uids may speak; `settled_by` is told who settled its start, or swapped."""
         self._dispatch = dispatch
         self._worker = worker
+        self._looker = Worker()
         self._version = version
         self._allowed = allowed
         self._settled_by = settled_by
@@ -117,26 +121,39 @@ class Server:
                 return
 
     async def _answer(self, connection: socket.socket, line: bytes, peer: Peer) -> Json:
-        def work() -> Json:
-            # Parsed here too: 4 MiB of brackets take their time, and are nobody else's.
-            try:
-                document = wire.parse_line(line)
-                protocol = document.get("protocol")
-                if type(protocol) is not int or protocol != wire.PROTOCOL:
-                    return self._dispatch.wrong_protocol(protocol)
-                request = wire.parse_request(document)
-            except Malformed as error:
-                return self._dispatch.malformed(str(error))
-            if request.method != wire.INFO and _is_gone(connection):
-                return {}
-            if request.method in (
-                wire.SETTLE,
-                wire.SWAP,
-            ):  # the agent: one started anew may have settled with another of us
-                self._settled_by(peer)
-            return self._dispatch.answer(request)
+        if len(line) <= _SHORT_BYTES:
+            request = self._read(line)
+            if not isinstance(request, Request):
+                return request
+            if request.method == wire.INFO:
+                # Not in the queue: who asks whether the helper lives must not wait for what the node made it work on.
+                return await self._looker.run(lambda: self._dispatch.answer(request))
+            return await self._worker.run(lambda: self._work(connection, request, peer))
 
-        return await self._worker.run(work)
+        def read_and_work() -> Json:
+            # 4 MiB take their time to read, and are nobody else's.
+            request = self._read(line)
+            return self._work(connection, request, peer) if isinstance(request, Request) else request
+
+        return await self._worker.run(read_and_work)
+
+    def _read(self, line: bytes) -> Request | Json:
+        try:
+            document = wire.parse_line(line)
+            protocol = document.get("protocol")
+            if type(protocol) is not int or protocol != wire.PROTOCOL:
+                return self._dispatch.wrong_protocol(protocol)
+            return wire.parse_request(document)
+        except Malformed as error:
+            return self._dispatch.malformed(str(error))
+
+    def _work(self, connection: socket.socket, request: Request, peer: Peer) -> Json:
+        if _is_gone(connection):
+            return {}
+        if request.method in (wire.SETTLE, wire.SWAP):
+            # The agent: one that was started anew may have settled with another of us.
+            self._settled_by(peer)
+        return self._dispatch.answer(request)
 
     async def _send(self, connection: socket.socket, answer: Json) -> bool:
         loop = asyncio.get_running_loop()

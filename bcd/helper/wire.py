@@ -22,6 +22,8 @@ from bcd.core.text import Foreign, raw
 PROTOCOL = 1
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of a line, its end included."""
+_VALUES_LIMIT = 10_000
+"""Keys and values of a line; a message has some twenty. 4 MiB of brackets took root two seconds to walk."""
 
 INFO = "helper.info"
 """A question of ours beside the rules' five: does it answer, and which version is it? It touches nothing."""
@@ -50,8 +52,8 @@ def parse_line(line: bytes) -> Json:
         Malformed: it is none, or no value to be handed on (too deep, a lone surrogate).
     """
     try:
-        document = json.loads(line)
-        check_tree(document)
+        document = json.loads(line.decode())  # of bytes, the parser would guess UTF-16 too
+        check_tree(document, values_limit=_VALUES_LIMIT)
     except (ValueError, RecursionError) as error:  # int() of 5,000 digits is a ValueError too
         raise Malformed(f"it is no JSON: {error}") from error
     if not isinstance(document, dict):

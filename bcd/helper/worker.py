@@ -4,8 +4,10 @@ A daemon thread: an end on SIGTERM must not wait for a hung disk. What is cut of
 """
 
 import asyncio
+import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -17,11 +19,19 @@ class Worker:
     """Runs what it is given, one after the other."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._work: queue.PriorityQueue[tuple[bool, int, Callable[[], None]]] = queue.PriorityQueue()
+        self._number = itertools.count()
+        self._since: float | None = None
         threading.Thread(target=self._run, name="worker", daemon=True).start()
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, or raise what it raises."""
+    @property
+    def busy_seconds(self) -> float:
+        """For how long it has been at its present work; 0 where it is at none."""
+        since = self._since
+        return 0.0 if since is None else time.monotonic() - since
+
+    async def run(self, work: Callable[[], T], *, first: bool = False) -> T:
+        """Return what `work` returns, or raise what it raises; `first` goes ahead of all that only waits."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -44,9 +54,12 @@ class Worker:
             with suppress(RuntimeError):  # the loop ended before the work did
                 loop.call_soon_threadsafe(settle, result, failure)
 
-        self._work.put(at_work)
+        self._work.put((not first, next(self._number), at_work))
         return await done
 
     def _run(self) -> None:
         while True:
-            self._work.get()()
+            work = self._work.get()[2]
+            self._since = time.monotonic()
+            work()
+            self._since = None
