@@ -54,8 +54,8 @@ class Attacker:
     def connect(self) -> socket.socket:
         """A connection to the helper."""
         made = socket.socket(socket.AF_UNIX)
+        made.connect(self.socket)  # waiting, where the helper's queue is full
         made.settimeout(20)
-        made.connect(self.socket)
         return made
 
     def line(self, connection: socket.socket) -> dict[str, Any]:

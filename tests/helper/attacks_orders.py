@@ -98,7 +98,7 @@ ATTACKS = (
     Attack("a settle without a swap", inorder("settle", "settle"), "settled settled"),
     Attack("a swap to what runs", swap_what_runs, "io-error"),
     Attack("a swap twice", inorder("swap", "swap"), "done update-in-progress", ends="swapped"),
-    Attack("a prepare after the swap", inorder("swap", "prepare"), "done update-in-progress", ends="swapped"),
+    Attack("a prepare of what is pending", inorder("swap", "prepare"), "done nothing", ends="swapped"),
     Attack("a swap, never started", inorder("swap", "settle", "swap"), "done pending update-in-progress", ends="swapped"),
     Attack("a swap, confirmed and confirmed again", inorder("swap", "confirm", "confirm"), "done done nothing", ends="confirmed"),
     Attack("a rollback before the deadline", inorder("deadline"), "update-in-progress", start="swapped"),
