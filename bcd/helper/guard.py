@@ -50,11 +50,12 @@ def find_node_user(config: Config) -> NodeUser:
     """
     name = "" if config.helper is None else config.helper.node_user
     hint = "set [helper] node_user to the user that bcd.service runs as"
+    is_number = name.isascii() and name.isdecimal()
     try:
-        found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        found = pwd.getpwuid(int(name)) if is_number else pwd.getpwnam(name)
         user = NodeUser(found.pw_name, found.pw_uid, found.pw_gid)
     except (KeyError, OverflowError):
-        if not name.isdecimal() or not 0 < int(name) < 2**32 - 1:
+        if not is_number or not 0 < int(name) < 2**32 - 1:
             raise UsageError("bad-config", f"{config.path}: there is no user {name!r}", hint) from None
         user = NodeUser(name, int(name), int(name))
     if user.uid == 0:

@@ -1,6 +1,7 @@
 """One helper for all attacks of a process; each finds the disk as it was."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures: tuple[str, ...] = getattr(item, "fixturenames", ())
         if reason is not None and {"world", "running_world", "roots"} & set(fixtures):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def roots() -> Iterator[Path]:
+    """A directory of root's alone."""
+    with roots_directory() as root:
+        yield root
