@@ -95,6 +95,8 @@ class Server:
             self._clients[peer.uid] += 1
             try:
                 await self._converse(connection, peer)
+            except Exception:  # this client's end, and nobody else's
+                _log.exception("a fault in bcd itself")
             finally:
                 self._clients[peer.uid] -= 1
 

@@ -166,9 +166,7 @@ class Running:
 
 
 @contextmanager
-def started(
-    world: World, play: Callable[[Attacker], dict[str, Any] | str], *, uid: int = UID
-) -> Iterator[Running]:
+def started(world: World, play: Callable[[Attacker], dict[str, Any] | str], *, uid: int = UID) -> Iterator[Running]:
     """The same, beside the test; killed at the end."""
     source, target = os.pipe()
     with warnings.catch_warnings():

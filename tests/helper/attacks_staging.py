@@ -333,7 +333,9 @@ ATTACKS = (
         "ok|io-error",
         ends=EITHER,
     ),
-    Attack("a race: the file and a FIFO trade places", racing(files(lambda _, p: os.mkfifo(p))), "ok|io-error", ends=EITHER),
+    Attack(
+        "a race: the file and a FIFO trade places", racing(files(lambda _, p: os.mkfifo(p))), "ok|io-error", ends=EITHER
+    ),
     Attack(
         "a race: the file and another file trade places",
         racing(files(lambda _, p: p.write_bytes(b"evil" * 100))),
@@ -348,7 +350,12 @@ ATTACKS = (
         "ok|io-error",
         ends=EITHER,
     ),
-    Attack("a race: staging and another directory trade places", racing(directories(lambda _, p: p.mkdir())), "ok|io-error", ends=EITHER),
+    Attack(
+        "a race: staging and another directory trade places",
+        racing(directories(lambda _, p: p.mkdir())),
+        "ok|io-error",
+        ends=EITHER,
+    ),
 )
 
 
@@ -357,5 +364,3 @@ def cleaned(world: World) -> None:
     for path in (world.root / "bin" / "second", world.root / "run" / "secrets"):
         if path.exists():
             remove(path)
-
-

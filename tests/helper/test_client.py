@@ -111,7 +111,8 @@ def test_an_answer_that_makes_no_sense_is_an_unreachable_helper(path: str, name:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "says"), [(0, "older"), (2, "newer"), ("2\x1b[2J", "newer"), (None, "newer"), (True, "newer"), (1.0, "newer")]
+    ("protocol", "says"),
+    [(0, "older"), (2, "newer"), ("2\x1b[2J", "newer"), (None, "newer"), (True, "newer"), (1.0, "newer")],
 )
 def test_a_helper_of_another_protocol_is_told_as_older_or_newer(path: str, protocol: object, says: str) -> None:
     """With both numbers, cleaned."""
@@ -123,7 +124,10 @@ def test_a_helper_of_another_protocol_is_told_as_older_or_newer(path: str, proto
 def test_a_peer_that_is_not_root_is_not_asked(path: str) -> None:
     """It would tell the node what to restart into."""
     heard: list[bytes] = []
-    with answering(path, lambda line: heard.append(line) or b"{}\n"), pytest.raises(HostError, match="listens there, not root"):
+    with (
+        answering(path, lambda line: heard.append(line) or b"{}\n"),
+        pytest.raises(HostError, match="listens there, not root"),
+    ):
         ask_info(path, 5.0, root_uid=ROOT + 1)
     assert heard in ([], [b""])
 
@@ -173,7 +177,9 @@ FETCH = Fetch(version="1.1.0", sequence=11, url="https://a\x1b", sha256="0" * 64
 FAILED = Failed("1.1.0", 11, "it was not welcomed", 5)
 
 
-@pytest.mark.parametrize("prepared", [None, Prepared(version="1.1.0", fetch=None), Prepared(version="1.1.0", fetch=FETCH)])
+@pytest.mark.parametrize(
+    "prepared", [None, Prepared(version="1.1.0", fetch=None), Prepared(version="1.1.0", fetch=FETCH)]
+)
 def test_what_was_prepared_comes_over_as_it_was(manager: HelperManager, path: str, prepared: Prepared | None) -> None:
     with answering(path, said(wire.prepared_json(prepared))):
         assert manager.prepare({}, server_time=None) == prepared

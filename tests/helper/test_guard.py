@@ -167,7 +167,12 @@ LINKS: dict[str, tuple[Callable[[Path], object], dict[str, str], str]] = {
         "two",
     ),
     "a link beneath a directory for all": (
-        lambda r: ((r / "all").mkdir(), (r / "all").chmod(0o777), link(r, "all/way", "../lib"), link(r, "w", "all/way")),
+        lambda r: (
+            (r / "all").mkdir(),
+            (r / "all").chmod(0o777),
+            link(r, "all/way", "../lib"),
+            link(r, "w", "all/way"),
+        ),
         {"slots_dir": "{root}/w/bcd"},
         "all",
     ),
@@ -213,7 +218,9 @@ def named(user: str) -> Config:
     return parse_config(f'[helper]\nnode_user = "{user}"\n'.encode(), "/etc/bcd/config.toml")
 
 
-@pytest.mark.parametrize("user", ["root", "0", "-1", "4294967295", "99999999999999999999", "no-such-user", "../root", "٣"])
+@pytest.mark.parametrize(
+    "user", ["root", "0", "-1", "4294967295", "99999999999999999999", "no-such-user", "../root", "٣"]
+)
 def test_a_user_that_is_none_or_root_is_no_nodes(user: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_node_user(named(user))
@@ -240,7 +247,13 @@ def run(world: World, *, uid: int | None = None) -> "subprocess.CompletedProcess
     """The command itself, to its end."""
     words = [sys.executable, "-c", "from bcd.cli import entry; entry()", "helper", "--config", world.config_path]
     return subprocess.run(
-        words, cwd="/", env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True, user=uid, timeout=20
+        words,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(TREE)},
+        capture_output=True,
+        text=True,
+        user=uid,
+        timeout=20,
     )
 
 

@@ -27,9 +27,7 @@ CUT = (
 
 
 @pytest.mark.parametrize(("step", "start", "asked", "says", "ends"), CUT, ids=lambda value: str(value))
-def test_a_helper_killed_at(
-    world: World, step: str, start: str, asked: tuple[str, ...], says: str, ends: str
-) -> None:
+def test_a_helper_killed_at(world: World, step: str, start: str, asked: tuple[str, ...], says: str, ends: str) -> None:
     """The client hears nothing; the helper that is started next serves, and the next start of the node is settled."""
 
     def play(node: Attacker) -> str:
@@ -51,5 +49,3 @@ def test_a_helper_killed_at(
     elif step == "rollback-marked":
         (world.slots / "rolled-back").unlink()  # left beside a record that is still good: the next rollback's
     check(world, before, settled, ends)
-
-

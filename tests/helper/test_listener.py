@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bcd.core.errors import HostError
-from bcd.helper.listener import listen
+from bcd.core.errors import HostError, UsageError
+from bcd.helper.listener import inherited, listen
+from tests.core.node_root import Process
 from tests.helper.attacker import Attacker, attack
 from tests.helper.world import OTHER_UID, TREE, UID, World
 
@@ -108,28 +109,22 @@ def test_another_user_does_not_reach_it_and_is_not_answered_where_it_does(world:
 
 _ACTIVATE = """
 import os, socket, sys
-path, mode, uid, gid, kind, count, config = sys.argv[1:8]
-os.dup2(os.open("/dev/null", os.O_RDONLY), 9)
-if kind == "file":
-    os.dup2(9, 3)
-else:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM if kind == "datagram" else socket.SOCK_STREAM)
-    made.bind(path)
-    os.chmod(path, int(mode, 8))
-    os.chown(path, int(uid), int(gid))
-    if kind not in ("datagram", "silent"):
-        made.listen(64)
-    if kind == "gone":
-        os.unlink(path)
-    if made.fileno() != 3:
-        os.dup2(made.fileno(), 3)
+path, mode, gid, config = sys.argv[1:5]
+made = socket.socket(socket.AF_UNIX)
+made.bind(path)
+os.chmod(path, int(mode, 8))
+os.chown(path, 0, int(gid))
+made.listen(64)
+if made.fileno() != 3:
+    os.dup2(made.fileno(), 3)
 os.set_inheritable(3, True)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=count)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
 os.execv(sys.executable, [sys.executable, "-c", "from bcd.cli import entry; entry()", "helper", "--config", config])
 """
 
 WRONG: dict[str, dict[str, str]] = {
-    "another path": {"path": "{root}/run/other.sock"},
+    "the right one": {},
+    "another path": {"path": "other"},
     "a mode for all": {"mode": "666"},
     "another owner": {"uid": str(UID)},
     "another group": {"gid": str(OTHER_UID)},
@@ -143,15 +138,14 @@ WRONG: dict[str, dict[str, str]] = {
 }
 
 
-def words(world: World, changes: dict[str, str]) -> list[str]:
-    given = {"path": world.socket, "mode": "660", "uid": "0", "gid": str(GID), "kind": "stream", "count": "1", **changes}
-    values = [value.format(root=world.root) for value in given.values()]
-    return [sys.executable, "-c", _ACTIVATE, *values, world.config_path]
+def words(world: World, mode: str) -> list[str]:
+    """The command as systemd starts it, with a socket that it made."""
+    return [sys.executable, "-c", _ACTIVATE, world.socket, mode, str(GID), world.config_path]
 
 
 def test_a_socket_of_systemds_is_served_and_left(world: World) -> None:
     """systemd made it, and systemd keeps it."""
-    with subprocess.Popen(words(world, {}), cwd="/", env={**os.environ, "PYTHONPATH": str(TREE)}) as helper:
+    with subprocess.Popen(words(world, "660"), cwd="/", env={**os.environ, "PYTHONPATH": str(TREE)}) as helper:
         while not os.path.exists(world.socket):
             assert helper.poll() is None
         assert attack(world, lambda node: node.ask("helper.info")).outcome == "ok"
@@ -160,14 +154,44 @@ def test_a_socket_of_systemds_is_served_and_left(world: World) -> None:
     assert os.path.exists(world.socket)
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_socket_that_others_may_reach_or_that_is_another_is_refused(world: World, name: str) -> None:
+def test_a_command_that_gets_the_wrong_socket_ends(world: World) -> None:
     """By its code, with what the unit should say."""
     before = world.tree()
     ran = subprocess.run(
-        words(world, WRONG[name]), cwd="/", env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True
+        words(world, "666"), cwd="/", env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True
     )
     assert (ran.returncode, "bad-socket" in ran.stderr) == (2, True), ran.stderr
     assert "SocketMode=0660" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert world.tree() == before
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_socket_that_others_may_reach_or_that_is_another_is_refused(roots: Path, name: str) -> None:
+    """Looked at in a child, whose descriptor 3 nobody needs."""
+    given = {"path": "s", "mode": "660", "uid": "0", "gid": str(GID), "kind": "stream", "count": "1", **WRONG[name]}
+
+    def take() -> int:
+        os.chdir(roots)
+        if given["kind"] == "file":
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 3)
+        else:
+            made = socket.socket(
+                socket.AF_UNIX, socket.SOCK_DGRAM if given["kind"] == "datagram" else socket.SOCK_STREAM
+            )
+            made.bind(given["path"])
+            os.chmod(given["path"], int(given["mode"], 8))
+            os.chown(given["path"], int(given["uid"]), int(given["gid"]))
+            if given["kind"] not in ("datagram", "silent"):
+                made.listen(4)
+            if given["kind"] == "gone":
+                os.unlink(given["path"])
+            os.dup2(made.fileno(), 3)
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=given["count"])
+        try:
+            found = inherited("s", GID)
+        except UsageError as error:
+            return 42 if error.code == "bad-socket" and "SocketMode=0660" in error.hint else 43
+        return 0 if found is not None and "LISTEN_PID" not in os.environ else 44
+
+    assert Process(take).ended() == (0 if name == "the right one" else 42)

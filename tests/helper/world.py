@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from bcd.core.build import Build
 from bcd.core.clock import SystemClock
 from bcd.core.config import load_config
 from bcd.core.errors import BcdError
-from bcd.core.layout import layout_of
 from bcd.core.manager import Manager
 from bcd.core.service import NoServiceManager
 from bcd.core.wayin import way_to
@@ -103,7 +104,9 @@ class World:
         self.log = root / "helper.log"
         self._helper: subprocess.Popen[bytes] | None = None
         self._starts: dict[str, Tree] = {}
-        self._make()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", lambda _: None)  # no power fails while a test is made ready
+            self._make()
 
     # -- its disk -------------------------------------------------------------------------------------------------
 
@@ -260,6 +263,13 @@ class World:
             "('1.1.0', True, True, 11, [])": "back",
             "('1.1.0', False, False, 11, ['1.2.0'])": "failed",
         }[repr(situation)]
+
+    def state_is(self, state: str) -> bool:
+        """Whether it is in that state by now; between two steps it is in none."""
+        try:
+            return self.state() == state
+        except (AssertionError, KeyError, OSError, ValueError):
+            return False
 
     # -- its helper -----------------------------------------------------------------------------------------------
 
