@@ -67,10 +67,11 @@ def check_tree(value: object, *, values_limit: int | None = None) -> None:
     """
     level, values = [value], 1
     for _ in range(DEPTH_LIMIT):
+        if values_limit is not None:
+            values += sum(len(item) for item in level if isinstance(item, dict | list))
+            if values > values_limit:
+                raise ValueError(f"more than {values_limit} values")
         level = [inner for item in level for inner in _inside(item)]
-        values += len(level)
-        if values_limit is not None and values > values_limit:
-            raise ValueError(f"more than {values_limit} values")
     # What is left stands inside 64 containers; a container here would be one more, empty or not.
     for item in level:
         if isinstance(item, dict | list):

@@ -53,7 +53,7 @@ class DeadlineWatch:
                 if error.message != self._said:
                     _log.error("the rollback did not happen: %s", error.message)
                 self._said = error.message
-            except Exception:
+            except Exception:  # noqa: BLE001  # logged whole
                 # A fault of our own must not end root's half, and with it every deadline.
                 pause = _AGAIN_SECONDS
                 _log.exception("a fault in bcd itself")

@@ -95,7 +95,7 @@ class Server:
             self._clients[peer.uid] += 1
             try:
                 await self._converse(connection, peer)
-            except Exception:  # this client's end, and nobody else's
+            except Exception:  # noqa: BLE001  # this client's end, and nobody else's
                 _log.exception("a fault in bcd itself")
             finally:
                 self._clients[peer.uid] -= 1
@@ -134,7 +134,7 @@ class Server:
 
         def read_and_work() -> Json:
             # 4 MiB take their time to read, and are nobody else's.
-            request = self._read(line)
+            request = {} if _is_gone(connection) else self._read(line)
             return self._work(connection, request, peer) if isinstance(request, Request) else request
 
         return await self._worker.run(read_and_work)

@@ -22,8 +22,10 @@ from bcd.core.text import Foreign, raw
 PROTOCOL = 1
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of a line, its end included."""
+_BRACKETS_LIMIT = 100_000
+"""Anywhere in a line, texts too: more than any manifest has. The parser holds up every other thread while it makes them."""
 _VALUES_LIMIT = 10_000
-"""Keys and values of a line; a message has some twenty. 4 MiB of brackets took root two seconds to walk."""
+"""Members of all lists and objects of a line; a message has some twenty."""
 
 INFO = "helper.info"
 """A question of ours beside the rules' five: does it answer, and which version is it? It touches nothing."""
@@ -51,6 +53,8 @@ def parse_line(line: bytes) -> Json:
     Raises:
         Malformed: it is none, or no value to be handed on (too deep, a lone surrogate).
     """
+    if line.count(b"[") + line.count(b"{") > _BRACKETS_LIMIT:
+        raise Malformed("it has too many brackets")
     try:
         document = json.loads(line.decode())  # of bytes, the parser would guess UTF-16 too
         check_tree(document, values_limit=_VALUES_LIMIT)

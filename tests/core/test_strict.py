@@ -207,3 +207,14 @@ def test_base64_of_another_implementation_is_read() -> None:
         assert (
             decode_base64(text) == b64decode(text, validate=True) == b"foobar"[: len(text) * 3 // 4 - text.count("=")]
         )
+
+
+@pytest.mark.parametrize(
+    "value", [[[]] * 20, {str(n): n for n in range(20)}, [list(range(10)), {"a": list(range(10))}]]
+)
+def test_a_tree_of_too_many_values_is_refused_before_it_is_walked(value: object) -> None:
+    """However they are spread; the limit itself is well."""
+    with pytest.raises(ValueError, match="more than 19 values"):
+        check_tree(value, values_limit=19)
+    check_tree(value, values_limit=24)
+    check_tree(value)

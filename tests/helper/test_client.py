@@ -62,6 +62,12 @@ def answering(path: str, answer: Callable[[bytes], bytes | None], *, backlog: in
             thread.join(5)
 
 
+def noted(to: list[bytes], line: bytes, answer: bytes) -> bytes:
+    """Keep what was asked."""
+    to.append(line)
+    return answer
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Where it listens."""
@@ -125,7 +131,7 @@ def test_a_peer_that_is_not_root_is_not_asked(path: str) -> None:
     """It would tell the node what to restart into."""
     heard: list[bytes] = []
     with (
-        answering(path, lambda line: heard.append(line) or b"{}\n"),
+        answering(path, lambda line: noted(heard, line, b"{}\n")),
         pytest.raises(HostError, match="listens there, not root"),
     ):
         ask_info(path, 5.0, root_uid=ROOT + 1)
@@ -208,7 +214,7 @@ def test_a_swap_a_confirm_and_a_rollback_come_over(manager: HelperManager, path:
 def test_what_a_gateway_refused_with_goes_with_the_rollback(manager: HelperManager, path: str) -> None:
     lines: list[bytes] = []
     manager.note_gateway_refused("the node is not known")
-    with answering(path, lambda line: lines.append(line) or said({"moved": True})(line)):
+    with answering(path, lambda line: noted(lines, line, said({"moved": True})(line))):
         manager.rollback(way="exec", said="Exec format error")
     assert json.loads(lines[0])["params"] == {
         "way": "exec",

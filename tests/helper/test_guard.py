@@ -57,6 +57,28 @@ def link(root: Path, name: str, target: str, uid: int = 0) -> None:
     os.chown(root / name, uid, uid, follow_symlinks=False)
 
 
+def theirs(root: Path, name: str) -> None:
+    """A directory of the node's."""
+    (root / name).mkdir()
+    os.chown(root / name, UID, UID)
+
+
+def for_all(root: Path, name: str) -> None:
+    """A directory that all may write."""
+    (root / name).mkdir()
+    (root / name).chmod(0o777)
+
+
+def in_turn(*steps: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Several things that lie there."""
+
+    def prepare(root: Path) -> None:
+        for step in steps:
+            step(root)
+
+    return prepare
+
+
 def test_a_good_node_may_start(roots: Path) -> None:
     """Also where some of it is still to be made."""
     config = places(roots)
@@ -76,7 +98,7 @@ INSIDE: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "slots by a data_dir that is a link": (lambda r: link(r, "d", "{root}/lib"), {"data_dir": "{root}/d"}),
     "slots by a data_dir above all": (lambda _: None, {"data_dir": "/"}),
     "slots by a chain of links": (
-        lambda r: (link(r, "one", "two"), link(r, "two", "{root}/data")),
+        in_turn(lambda r: link(r, "one", "two"), lambda r: link(r, "two", "{root}/data")),
         {"slots_dir": "{root}/one/x/y"},
     ),
     "entrypoint in data_dir": (lambda _: None, {"entrypoint": "{root}/data/bcd"}),
@@ -157,21 +179,24 @@ def test_who_held_a_file_open_for_writing_holds_another_after_it_was_mended(root
 LINKS: dict[str, tuple[Callable[[Path], object], dict[str, str], str]] = {
     "a link of the node's": (lambda r: link(r, "way", "lib", UID), {"slots_dir": "{root}/way/bcd"}, "way"),
     "a link of root's into the node's": (
-        lambda r: ((r / "theirs").mkdir(), os.chown(r / "theirs", UID, UID), link(r, "way", "theirs")),
+        in_turn(lambda r: theirs(r, "theirs"), lambda r: link(r, "way", "theirs")),
         {"slots_dir": "{root}/way/bcd"},
         "theirs",
     ),
     "a chain, its middle the node's": (
-        lambda r: (link(r, "one", "two"), link(r, "two", "three", UID), link(r, "three", "lib")),
+        in_turn(
+            lambda r: link(r, "one", "two"),
+            lambda r: link(r, "two", "three", UID),
+            lambda r: link(r, "three", "lib"),
+        ),
         {"slots_dir": "{root}/one/bcd"},
         "two",
     ),
     "a link beneath a directory for all": (
-        lambda r: (
-            (r / "all").mkdir(),
-            (r / "all").chmod(0o777),
-            link(r, "all/way", "../lib"),
-            link(r, "w", "all/way"),
+        in_turn(
+            lambda r: for_all(r, "all"),
+            lambda r: link(r, "all/way", "../lib"),
+            lambda r: link(r, "w", "all/way"),
         ),
         {"slots_dir": "{root}/w/bcd"},
         "all",

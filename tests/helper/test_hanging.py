@@ -18,6 +18,7 @@ from bcd.helper import main
 from bcd.helper.worker import Worker
 from tests.helper.attacker import attack, started
 from tests.helper.world import TWO, UID, World
+from tests.node.gateways import eventually
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs /dev/fuse")
 
@@ -82,9 +83,7 @@ async def test_a_helper_whose_work_never_comes_back_ends_to_be_started_anew() ->
     assert caught.value.code == "helper-stuck"
     go_on.set()
     assert await hung
-    async with asyncio.timeout(5):
-        while worker.busy_seconds:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: worker.busy_seconds == 0, 5)
 
 
 async def test_root_own_deadline_goes_ahead_of_what_the_node_asked_for() -> None:

@@ -26,7 +26,7 @@ CUT = (
 """Step, start, what is asked until it is reached, what the next settle says, where that ends."""
 
 
-@pytest.mark.parametrize(("step", "start", "asked", "says", "ends"), CUT, ids=lambda value: str(value))
+@pytest.mark.parametrize(("step", "start", "asked", "says", "ends"), CUT, ids=str)
 def test_a_helper_killed_at(world: World, step: str, start: str, asked: tuple[str, ...], says: str, ends: str) -> None:
     """The client hears nothing; the helper that is started next serves, and the next start of the node is settled."""
 

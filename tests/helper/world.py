@@ -281,15 +281,17 @@ class World:
         with self.log.open("ab") as log:
             self._helper = subprocess.Popen(words, cwd="/", env=environment, stderr=log, stdin=subprocess.DEVNULL)
         until = time.monotonic() + seconds
-        while True:
-            try:
-                ask_info(self.socket, 5.0)
-            except BcdError as error:
-                assert self._helper.poll() is None, self.log.read_text()
-                assert time.monotonic() < until, error.message
-                time.sleep(0.02)
-            else:
-                return
+        while not self._answers():
+            assert self._helper.poll() is None, self.log.read_text()
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            ask_info(self.socket, 5.0)
+        except BcdError:
+            return False
+        return True
 
     @property
     def helper(self) -> subprocess.Popen[bytes]:
