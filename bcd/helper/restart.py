@@ -31,9 +31,9 @@ class NodeProcess:
         """By pid, the oldest first."""
 
     def settled_by(self, peer: Peer) -> None:
-        """Remember the process whose start was settled, or that swapped: the agent.
+        """Remember the process whose start was settled: the agent.
 
-        The attack: settle or swap from a child too, to have that one remembered and ended in the agent's place. So each
+        The attack: settle from a child too, to have that one remembered and ended in the agent's place. So each
         is kept as long as it lives, and past a bound the newer ones are not.
         """
         if self._systemd or peer.uid != self._node_uid:

@@ -45,7 +45,7 @@ class Server:
         settled_by: Callable[[Peer], None],
         line_seconds: float = LINE_SECONDS,
     ) -> None:
-        """`allowed` uids may speak; `settled_by` is told who settled its start, or swapped."""
+        """`allowed` uids may speak; `settled_by` is told whose start was settled."""
         self._dispatch = dispatch
         self._worker = worker
         self._version = version
@@ -129,10 +129,7 @@ class Server:
                 return self._dispatch.malformed(str(error))
             if request.method != wire.INFO and _is_gone(connection):
                 return {}
-            if request.method in (
-                wire.SETTLE,
-                wire.SWAP,
-            ):  # the agent: one started anew may have settled with another of us
+            if request.method == wire.SETTLE:
                 self._settled_by(peer)
             return self._dispatch.answer(request)
 
