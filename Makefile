@@ -9,7 +9,7 @@ MAKEFLAGS  += --no-builtin-rules --no-print-directory
 VENV   := .venv
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n auto --maxprocesses=4 --dist=worksteal
-PYTHONDIRS := bcd tests tools benchmarks
+PYTHONDIRS := bcd tests tools benchmarks packaging
 # More for the command at hand: make lab ARGS=tour, make test ARGS='-k settle'
 ARGS   ?=
 
@@ -22,7 +22,7 @@ $(shell rm -f $(VENV)/.stamp-*)
 endif
 endif
 
-.PHONY: help lab test test-system check format docs bench coverage lock clean
+.PHONY: help lab test test-system check format docs screenshots binary reproduce bench coverage lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ docs: $(VENV)/.stamp-dev  ## write the reference pages that are made from the co
 screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-convert and Fira Code)
 	@command -v rsvg-convert >/dev/null || { echo "on Debian: apt-get install librsvg2-bin fonts-firacode" >&2; exit 1; }
 	@$(BIN)/python tools/make_screenshots.py --tour
+
+binary: $(VENV)/.stamp-bcd  ## dist/bcd: one executable file with all that bcd needs (wants a C compiler)
+	@$(BIN)/python packaging/pack.py $(ARGS)
+
+reproduce: $(VENV)/.stamp-bcd  ## make the binary twice, in two places and two ways, and compare
+	@packaging/reproduce.sh $(BIN)/python
 
 bench: $(VENV)/.stamp-bcd  ## what a command and a doctor cost, and an update's memory, beside a bare interpreter
 	@$(BIN)/python benchmarks/startup.py $(ARGS)

@@ -2,14 +2,14 @@
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bcd.commands.check import judge_manifest, read_manifest
 from bcd.commands.streams import print_lines
 from bcd.core.acceptance import Acceptance
 from bcd.core.build import this_build
-from bcd.core.clock import SystemClock
+from bcd.core.clock import Clock, SystemClock
 from bcd.core.config import load_config
 from bcd.core.durable import host_error
 from bcd.core.errors import NotPermitted
@@ -17,9 +17,11 @@ from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed
 from bcd.core.text import clean
 from bcd.tui.preflight import require_terminal
+from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 
 if TYPE_CHECKING:
+    from bcd.lab.session import LabSession
     from bcd.tui.app import ConsoleApp
     from bcd.tui.journal import Journal
 
@@ -42,15 +44,19 @@ class Asked:
     bundle: str | None = None
 
 
-def run_console(asked: Asked) -> ExitStatus:
-    """Open the console.
+def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
+    """Open the console, on a lab's node where `lab` is given.
 
     Raises:
         UsageError: `no-terminal`, or `unreadable-bundle`.
         HostError: the program that `current` names could not be started.
     """
     require_terminal()
-    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked)
+    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked, lab)
+    if lab is not None:
+        lab.signalled.then = app.end
+        if lab.signalled.status is not None:
+            return lab.signalled.status
     try:
         app.run(mouse=asked.mouse)
     finally:
@@ -62,7 +68,7 @@ def run_console(asked: Asked) -> ExitStatus:
     return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
 
 
-def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
+def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
     from bcd.core.units import NODE_UNIT
     from bcd.doctor.checks import CHECKS
     from bcd.doctor.finding import Report
@@ -70,14 +76,24 @@ def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
     from bcd.doctor.run import run_checks
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp
+    from bcd.tui.glyphs import terminal_is_ascii_only
     from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
     from bcd.tui.source import Source
 
-    build, clock, config_path = this_build(), SystemClock(), asked.config_path
+    build, config_path = this_build() if lab is None else lab.build, asked.config_path
+    clock: Clock = SystemClock() if lab is None else lab.clock
     source = Source(config_path, build, clock, LiveFollower(), read_only=asked.read_only)
 
+    def read() -> Snapshot:
+        if lab is None:
+            return source.read()
+        # This console is no binary of the lab's, and the lab's supervisor is its systemd.
+        return replace(source.read(), running_slot_moved=False, crash_loop_rollback=True)
+
     def examine() -> Report:
-        return run_checks(CHECKS, Probes(config_path=config_path, timeout_seconds=4.0), timeout_seconds=5.0)
+        return run_checks(
+            CHECKS, Probes(config_path=config_path, build=build, clock=clock, timeout_seconds=4.0), timeout_seconds=5.0
+        )
 
     def clear(versions: tuple[str, ...]) -> tuple[Failed, ...]:
         from bcd.core.manager import Manager
@@ -97,7 +113,7 @@ def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
     elif os.path.isdir(SYSTEMD_DIRECTORY):
         journal = SystemdJournal(NODE_UNIT)
     app = ConsoleApp(
-        read=source.read,
+        read=read,
         read_events=source.read_events,
         examine=examine,
         clear=clear,
@@ -105,6 +121,10 @@ def _of_this_machine(asked: Asked) -> "tuple[ConsoleApp, Journal]":
         journal=journal,
         view=asked.view,
         theme=f"bcd-{asked.theme}",
+        ascii_only=terminal_is_ascii_only(),
+        signals=lab is None,
+        lab=None if lab is None else lab.desk,
+        read_only=asked.read_only,
     )
     return app, journal
 
@@ -154,13 +174,28 @@ def _start_anew(asked: Asked, view: View, theme: str) -> None:
         raise host_error(error, "start the console anew") from error
 
 
-def run_narrated(config_path: str) -> None:
-    """Say what is, then each change, a plain sentence a line, until a signal ends it or nobody reads any more."""
+def run_narrated(config_path: str, *, lab: "LabSession | None" = None) -> None:
+    """Say what is, then each change, a plain sentence a line, until a signal ends it or nobody reads any more.
+
+    Raises:
+        Ended: a signal asked a lab to end.
+    """
     from bcd.node.follow import LiveFollower
     from bcd.tui.narrate import narrate
     from bcd.tui.source import Source
 
-    source = Source(config_path, this_build(), SystemClock(), LiveFollower())
-    for sentence in narrate(source.read, lambda: time.sleep(_NARRATE_SECONDS)):
+    source = Source(
+        config_path,
+        this_build() if lab is None else lab.build,
+        SystemClock() if lab is None else lab.clock,
+        LiveFollower(),
+    )
+
+    def pause() -> None:
+        time.sleep(_NARRATE_SECONDS)
+        if lab is not None:
+            lab.signalled.check()
+
+    for sentence in narrate(source.read, pause):
         if not print_lines([sentence]):
             return

@@ -22,9 +22,19 @@ split_option = click.option(
 def lab(ctx: click.Context) -> int:
     """A whole world on this machine: gateway, release server, releases good and bad, real nodes that update.
 
-    Needs no root (but for --split), no network, and nothing outside one directory. Without a command it plays the tour.
+    Needs no root (but for --split), no network, and nothing outside one directory. Without a command it opens the
+    console on a fresh lab, as `bcd console --lab` does; where no screen can be opened it plays the tour.
     """
     if ctx.invoked_subcommand is None:
+        from bcd.commands.console_lab import can_open, decide_colour, run_on_lab
+
+        if can_open():
+            from bcd.commands.console import Asked
+            from bcd.core.config import DEFAULT_PATH
+            from bcd.tui.view import View
+
+            decide_colour(wanted=wants_color("auto", sys.stderr))
+            return run_on_lab(Asked(config_path=DEFAULT_PATH, view=View(screen="lab")))
         return _tour(None, (), "auto", split=False)
     return ExitStatus.OK
 

@@ -249,7 +249,10 @@ def _root(error: BaseException) -> BaseException:
 def _verification(error: BaseException) -> tuple[str, str]:
     return (
         f"the certificate is not trusted: {clean(getattr(error, 'verify_message', '') or str(error), _SHOWN)}",
-        "a private authority's certificate goes into ca_file in [update]; a wrong clock fails certificates too",
+        (
+            "without a trust store (`bcd doctor` tells) install the package ca-certificates; a private authority's "
+            "certificate goes into ca_file in [update]; a wrong clock fails certificates too"
+        ),
     )
 
 

@@ -17,13 +17,14 @@ from typing import Any, TypeVar, cast
 
 from bcd.core.build import Build, this_build, this_platform
 from bcd.core.clock import Clock, SystemClock
-from bcd.core.config import DEFAULT_PATH, Config, UpdateConfig, load_config
+from bcd.core.config import DEFAULT_PATH, Config, HelperConfig, UpdateConfig, load_config
 from bcd.core.errors import BcdError, UsageError
 from bcd.core.layout import Layout, layout_of
 from bcd.core.service import systemd_version
 from bcd.core.status import Status, read_status
 from bcd.core.units import NODE_UNIT, UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
+from bcd.helper.client import Info, ask_info
 from bcd.helper.guard import find_node_user
 from bcd.node.client import read_live_state
 
@@ -127,6 +128,8 @@ class Probes:
     proc_directory: str = "/proc"
     top: str = "/"
     """Directories above this one are not looked at: `/`, but for the self-test's root."""
+    ask_helper: Callable[[str, float], Info] = ask_info
+    """Asks the helper's socket which version it is; raises HostError."""
     look_at_session: Callable[[Config, float], SessionProbe] = probe_session
     _doing: dict[int, str] = field(default_factory=dict)
     _once: dict[str, "_Once"] = field(default_factory=dict)
@@ -188,6 +191,17 @@ class Probes:
         """How far a session with the gateway comes. Raises CannotTell as `config` does."""
         config = self.config
         return self.remember("session", lambda: self.look_at_session(config, self.timeout_seconds))
+
+    @property
+    def helper(self) -> Info:
+        """Who answers at the helper's socket.
+
+        Raises:
+            HostError: `helper-unreachable`.
+            CannotTell: as `config` does.
+        """
+        helper = self.config.helper or HelperConfig()
+        return self.remember("helper", lambda: self.ask_helper(helper.socket, self.timeout_seconds))
 
     def command(self, *words: str, root: bool = False) -> str:
         """A `bcd` command line for a hint: this node's program and configuration, quoted for a shell.

@@ -3,7 +3,7 @@
 A power cut strikes at a named step (`bcd.core.steps`), armed from outside: the environment names a file, and a process
 that reaches the step in the file's first line takes that line away (with the last one the file) and kills itself with
 SIGKILL. So it cuts the same in the agent that swaps, in the new binary that confirms and in whichever process rolls
-back, and each line cuts once.
+back, and each line cuts once. The wall clock is stepped from outside in the same way (see `bcd.lab.clock`).
 """
 
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bcd.core import steps
+from bcd.lab.clock import CLOCK_FILE_VARIABLE, step_this_process
 
 FAULT_FILE_VARIABLE = "BCD_LAB_FAULT_FILE"
 _ARCHIVE = 3
@@ -26,6 +27,9 @@ def run() -> NoReturn:
     fault_file = os.environ.get(FAULT_FILE_VARIABLE)
     if fault_file:
         cut_power_by(Path(fault_file))
+    clock_file = os.environ.get(CLOCK_FILE_VARIABLE)
+    if clock_file:
+        step_this_process(Path(clock_file))
     from bcd.cli import main  # noqa: PLC0415  # only after the fault is in place
 
     sys.exit(main(sys.argv[1:]))

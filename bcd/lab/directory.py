@@ -39,6 +39,7 @@ class LabDirectory:
         except OSError as error:
             raise _unfit(self.path, f"cannot be used: {error.strerror}") from error
         if flags & os.ST_NOEXEC:
+            self.give_back(keep=False)
             raise _unfit(self.path, "lies on a file system that is mounted noexec")
 
     def _claim(self) -> None:
@@ -83,4 +84,4 @@ def _remove(path: Path) -> None:
 
 
 def _unfit(directory: Path, why: str) -> UsageError:
-    return UsageError("bad-directory", f"{directory} {why}", "name another place with --dir")
+    return UsageError("bad-directory", f"{directory} {why}", "name another place with --dir, or in TMPDIR")

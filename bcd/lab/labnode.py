@@ -13,6 +13,7 @@ from bcd.core.steps import STEPS
 from bcd.lab.behaviour import SILENT, Behaviour
 from bcd.lab.binary import FAULT_FILE_VARIABLE
 from bcd.lab.book import Json, Page
+from bcd.lab.clock import CLOCK_FILE_VARIABLE, set_step
 from bcd.lab.gateway import Gateway
 from bcd.lab.releases import Release
 from bcd.lab.root import Root
@@ -134,6 +135,10 @@ class LabNode:
         """Have the gateway tell the node a server time that is ahead of this machine's, from the next welcome on."""
         with self._gateway.page(self.name) as page:
             page.clock_ahead = ahead_seconds
+
+    def step_clock(self, *, ahead_seconds: int) -> None:
+        """Step the node's wall clock to so many seconds ahead of this machine's."""
+        set_step(self.root.clock_file, ahead_seconds)
 
     def drop_session(self) -> None:
         """Break its connection to the gateway."""
@@ -327,6 +332,7 @@ def _environment(root: Root) -> dict[str, str]:
     if root.node_uid is None:
         environment["TMPDIR"] = str(root.temporary)
     environment[FAULT_FILE_VARIABLE] = str(root.fault_file)
+    environment[CLOCK_FILE_VARIABLE] = str(root.clock_file)
     return environment
 
 

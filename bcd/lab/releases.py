@@ -80,7 +80,7 @@ class Publisher:
         self._packer = packer
         self._keys = tuple(generate_key(f"release-{number}") for number in (1, 2, 3))
         self._strangers = tuple(generate_key(f"stranger-{number}") for number in (1, 2))
-        self._built_at = int(time.time())
+        self.built_at = int(time.time())
         self._binaries: dict[Stamp, bytes] = {}
 
     @property
@@ -90,7 +90,7 @@ class Publisher:
 
     def binary(self, version: str, sequence: int, program: str = RUNS_BCD) -> bytes:
         """An executable bcd, stamped as `version`."""
-        stamp = Stamp(version=version, sequence=sequence, built_at=self._built_at, main=program)
+        stamp = Stamp(version=version, sequence=sequence, built_at=self.built_at, main=program)
         if stamp not in self._binaries:
             self._binaries[stamp] = self._packer.pack(stamp)
         return self._binaries[stamp]

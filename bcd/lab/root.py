@@ -74,6 +74,11 @@ class Root:
         """Arms a power cut (see `bcd.lab.binary`). Where node and helper may both take it away."""
         return self.temporary / "power-cut"
 
+    @property
+    def clock_file(self) -> Path:
+        """Steps the wall clock (see `bcd.lab.clock`)."""
+        return self.home / "clock-step"
+
     def make(self, *, binary: bytes, config: Mapping[str, Mapping[str, str | int]]) -> None:
         """Lay out a machine on which a plain bcd was just installed; `config` is tables of keys."""
         nodes = (self.data, self.temporary)

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,6 +20,7 @@ from bcd.lab.spoiling import SOUND, Spoiling
 _CHUNK_BYTES = 16 * 1024
 _PATIENCE_SECONDS = 90.0
 """How long a connection may be silent, in the handshake or between requests, before it is dropped."""
+_FLIPPED = bytes(byte ^ 0xFF for byte in range(256))
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -32,6 +34,8 @@ class Request:
     status: int
     sent: int
     """Bytes of body that went out."""
+    length: int
+    """Bytes of body that the answer promised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,9 @@ class ReleaseServer:
         self._files: dict[str, _File] = {}
         self._spoilt: dict[str, Spoiling] = {}
         self._requests: list[Request] = []
+        self._next: Spoiling | None = None
+        self.tell: Callable[[str], None] = lambda _: None
+        """Called, in a connection's thread, with each thing that it does."""
         self._closing = threading.Event()
         self._server = _HttpsServer(context, self)
         self._thread = threading.Thread(target=self._server.serve_forever, name="release-server", daemon=True)
@@ -69,6 +76,17 @@ class ReleaseServer:
         with self._lock:
             self._spoilt[path] = spoiling
 
+    def spoil_next(self, spoiling: Spoiling | None) -> None:
+        """Spoil the next download, whatever it is of, and only that; None takes it back."""
+        with self._lock:
+            self._next = spoiling
+
+    @property
+    def next_spoiling(self) -> Spoiling | None:
+        """What waits for the next download; None when it is to be as it ought to be."""
+        with self._lock:
+            return self._next
+
     def requests(self, path: str) -> list[Request]:
         """The requests for `path` so far, oldest first."""
         with self._lock:
@@ -83,9 +101,12 @@ class ReleaseServer:
 
     # What follows is for the handlers.
 
-    def look_up(self, path: str) -> tuple[_File | None, Spoiling]:
+    def look_up(self, path: str, *, with_body: bool) -> tuple[_File | None, Spoiling]:
         """The file at `path`, and how this one answer is to be spoilt."""
         with self._lock:
+            if self._next is not None and with_body and path in self._files:
+                spoiling, self._next = self._next, None
+                return self._files[path], spoiling
             spoiling = self._spoilt.get(path, SOUND)
             if spoiling.answers == 0:
                 spoiling = SOUND
@@ -97,6 +118,7 @@ class ReleaseServer:
         """Keep `request` in the record."""
         with self._lock:
             self._requests.append(request)
+        self.tell(_worded(request))
 
     def hold(self, seconds: float) -> bool:
         """Wait; true when the server is closing and there is nothing more to wait for."""
@@ -139,8 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         path = self.path.partition("?")[0]
-        file, spoiling = self.server.releases.look_up(path)
-        sent, status = 0, 404 if file is None else 200
+        file, spoiling = self.server.releases.look_up(path, with_body=with_body)
+        sent, length, status = 0, 0, 404 if file is None else 200
         if spoiling.status is not None:
             status = spoiling.status
         if file is None or spoiling.status is not None:
@@ -150,10 +172,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             first, end, status = self._range(file)
             body = file.body[first:end] + (spoiling.surplus if end == len(file.body) else b"")
-            self._send_head(file, status, first, end, len(body))
+            if spoiling.flipped:
+                body = body.translate(_FLIPPED)
+            length = len(body)
+            self._send_head(file, status, first, end, length)
             if with_body and status != 416:
                 sent = self._send_body(body, spoiling)
-        self.server.releases.record(Request(path=path, range=self.headers.get("Range"), status=status, sent=sent))
+        self.server.releases.record(
+            Request(path=path, range=self.headers.get("Range"), status=status, sent=sent, length=length)
+        )
 
     def _range(self, file: _File) -> tuple[int, int, int]:
         """First byte, the byte after the last, and the status of the answer to this request for `file`."""
@@ -218,3 +245,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+
+
+def _worded(request: Request) -> str:
+    # Published are /<shelf>/bcd/<version>/<platform>; people know the version.
+    name = request.path.split("/")[-2] if request.path.count("/") > 2 else request.path
+    asked = f" from byte {first}" if (first := _first_byte(request.range)) else ""
+    sent = f"{request.sent // 1024} KiB" if request.sent >= 1024 else f"{request.sent} bytes"
+    how = f"{sent} sent" if request.sent == request.length else f"cut after {sent} of {request.length // 1024} KiB"
+    return f"GET {name}{asked}: {request.status}, {how}"
+
+
+def _first_byte(asked: str | None) -> str:
+    found = _RANGE.fullmatch(asked or "")
+    return found[1] if found and found[1] != "0" else ""

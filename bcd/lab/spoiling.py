@@ -17,6 +17,8 @@ class Spoiling:
     """Send no faster than this."""
     surplus: bytes = b""
     """Send these behind the file, and count them in its length."""
+    flipped: bool = False
+    """Send as many other bytes: the length is right and the digest is not."""
     answers: int | None = None
     """How many answers to spoil; the next one is right. None: all of them."""
 

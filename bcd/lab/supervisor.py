@@ -88,6 +88,12 @@ class Supervisor:
         with self._lock:
             self._signal(signal.SIGKILL)
 
+    def restart(self) -> None:
+        """End the node in order and start it, its start limit forgotten: `systemctl reset-failed` and `restart`."""
+        self.stop()
+        self._limit.reset()
+        self.start()
+
     def stop(self) -> None:
         """End the node in order (SIGTERM) and leave it stopped."""
         self._end(signal.SIGTERM)

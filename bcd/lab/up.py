@@ -66,13 +66,7 @@ def _keep_running(world: World, out: TextIO, events: Events) -> ExitStatus | Exc
     shop = Shop(world)
 
     def push(name: str, by_command: bool) -> str:  # noqa: FBT001  # the shape of `Push`
-        release = shop.make(name, node=node.name)
-        if by_command:
-            node.command(release)
-        else:
-            node.push(release)
-        how = "a command asks for" if by_command else "the section names"
-        return f"{how} {release.version} (sequence {release.sequence})"
+        return shop.push(name, node, by_command=by_command)
 
     def narrate() -> None:
         try:

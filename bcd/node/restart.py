@@ -1,28 +1,13 @@
 """From this process into whatever the entrypoint leads to now: same arguments, same environment, same pid.
 
-Through the entrypoint, never through the path of the running file: that one names the old slot (field report 18).
+Through the entrypoint, never through the path of the running file: that one names the old slot (field report 18). The
+packed binary adds nothing to the environment (ADR 0008), so there is nothing to take out of it.
 """
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import NoReturn
-
-_PACKED_PREFIXES = ("_PYI_", "_MEI")
-"""What a packed binary's boot loader sets for itself: inherited, the next binary would look into the old one."""
-
-
-def restart_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for the next binary: this one's, less what a packed binary added for itself."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(_PACKED_PREFIXES)}
-    for name in ("LD_LIBRARY_PATH", "LIBPATH"):
-        original = kept.pop(f"{name}_ORIG", None)
-        if original is not None:
-            kept[name] = original
-        elif any(key.startswith(_PACKED_PREFIXES) for key in environ):
-            kept.pop(name, None)
-    return kept
 
 
 def exec_entrypoint(entrypoint: str) -> NoReturn:
@@ -32,4 +17,4 @@ def exec_entrypoint(entrypoint: str) -> NoReturn:
         # that would roll a good release back, and fail it for good.
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    os.execve(entrypoint, [entrypoint, *sys.argv[1:]], restart_environment(os.environ))  # noqa: S606  # the point of it
+    os.execve(entrypoint, [entrypoint, *sys.argv[1:]], os.environ)  # noqa: S606  # the point of it

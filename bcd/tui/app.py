@@ -10,24 +10,30 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from importlib import resources
 from typing import ClassVar
 
+from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.reactive import reactive
 
 from bcd.core.acceptance import Acceptance
-from bcd.core.errors import BcdError
+from bcd.core.errors import BcdError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
 from bcd.doctor.finding import Report
+from bcd.tui.clipboard import osc52
 from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import Look, evidence_of, look
+from bcd.tui.glyphs import AsciiFilter
 from bcd.tui.journal import Journal
 from bcd.tui.keys import rows_of
+from bcd.tui.lab_port import LabPort
 from bcd.tui.news import News, NewsDesk
 from bcd.tui.palette import ConsoleCommands
 from bcd.tui.screens.base import ConsoleScreen
@@ -39,13 +45,17 @@ from bcd.tui.screens.failed import FailedScreen
 from bcd.tui.screens.help import HelpScreen
 from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.screens.journal import JournalScreen
+from bcd.tui.screens.lab import LabScreen
+from bcd.tui.screens.lab_commands import LabCommands
 from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
-from bcd.tui.themes import THEMES
+from bcd.tui.themes import THEMES, palette
 from bcd.tui.view import View
 
 _LOOK_SECONDS = 0.5
 _LINES = 2000
+_ENDED = (RuntimeError, CancelledError)
+"""What a thread meets that calls into an app which has ended, or ends at that moment."""
 
 ReadSnapshot = Callable[[], Snapshot]
 ReadEvents = Callable[[], tuple[Json, ...]]
@@ -60,7 +70,7 @@ class ConsoleApp(App[int]):
 
     CSS = resources.files("bcd.tui").joinpath("console.tcss").read_text(encoding="utf-8")  # in a packed binary, no path
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {ConsoleCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
+    COMMANDS = {ConsoleCommands, LabCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
     TITLE = "bcd"
     MODES: ClassVar[dict[str, type]] = {  # type: ignore[assignment]  # Textual's own type is wider
         "overview": OverviewScreen,
@@ -105,8 +115,11 @@ class ConsoleApp(App[int]):
         journal: Journal,
         view: View = View(),  # noqa: B008  # a value that never changes
         theme: str = "bcd-dark",
+        ascii_only: bool = False,
         signals: bool = True,
         evidence: Look = look,
+        lab: LabPort | None = None,
+        read_only: bool = False,
     ) -> None:
         super().__init__()
         tolerate_any_byte()
@@ -127,14 +140,24 @@ class ConsoleApp(App[int]):
         self._examining = threading.Lock()
         self._look_now = threading.Event()
         self._news = NewsDesk()
+        self._ascii = AsciiFilter(enabled=ascii_only)
+        self.lab = lab
+        """The lab under this console; None on a node."""
+        self._read_only = read_only
+        self._ended: ExitStatus | None = None
+        self._running_loop: asyncio.AbstractEventLoop | None = None
 
     async def on_mount(self) -> None:
         """Look once before the first frame, then for ever."""
+        loop = self._running_loop = asyncio.get_running_loop()
+        if self._ended is not None:
+            self.end(self._ended)
         if self._signals:
-            loop = asyncio.get_running_loop()
             for number, status in ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP)):
                 # Textual leaves mouse mode and the alternate screen behind on these.
                 loop.add_signal_handler(number, self.exit, int(status), int(status))
+        if self.lab is not None:
+            self._add_lab(self.lab)
         self.snapshot = self._read()
         self.events = self._read_events()
         for theme in THEMES:
@@ -144,9 +167,29 @@ class ConsoleApp(App[int]):
         threading.Thread(target=self._keep_looking, daemon=True).start()
         threading.Thread(target=self._follow_journal, daemon=True).start()
 
+    @property
+    def ansi_theme(self) -> TerminalTheme:
+        """The theme's own red, green, yellow."""
+        return palette(self.current_theme) if self.current_theme in THEMES else super().ansi_theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and last ours: whatever draws a sign, only its ASCII form leaves where no other can."""
+        return [*super().get_line_filters(), self._ascii] if self._ascii.enabled else super().get_line_filters()
+
+    def end(self, status: ExitStatus) -> None:
+        """End with `status`, before the first frame or at any time; for any thread, and for a signal's handler."""
+        self._ended = status
+        if self._running_loop is not None:
+            with contextlib.suppress(*_ENDED):  # the loop was closed: it has ended
+                self._running_loop.call_soon_threadsafe(self.exit, int(status), int(status))
+
+    def _add_lab(self, lab: LabPort) -> None:
+        self.add_mode("lab", lambda: LabScreen(lab, read_only=self._read_only))
+        self.bind(str(len(self.MODES) + 1), "switch_mode('lab')", description="Lab", show=False)
+
     def _follow_journal(self) -> None:
         """Hand on the log's lines as they come, from a thread that ends with the process."""
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "journal_source", self._journal.source())
             for lines in self._journal.follow():
                 self.call_from_thread(self._add_lines, lines)
@@ -172,12 +215,15 @@ class ConsoleApp(App[int]):
             answer = self._judge(given)
         except BcdError as error:
             answer = error
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "acceptance", answer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Starting anew is offered only where this console is the old one."""
-        if action == "start_anew" and (self.snapshot is None or not self.snapshot.running_slot_moved):
+        if action == "start_anew" and (
+            # A lab ends with its console: a program of its slots would find no node any more.
+            self.lab is not None or self.snapshot is None or not self.snapshot.running_slot_moved
+        ):
             return False
         return super().check_action(action, parameters)
 
@@ -205,11 +251,12 @@ class ConsoleApp(App[int]):
     def _keep_looking(self) -> None:
         """Look for ever, from a thread of its own; hand over only what is drawn otherwise."""
         shown, events = self.snapshot, self.events
-        with contextlib.suppress(RuntimeError):  # the app ended meanwhile
+        watches_terminal = self._signals or (self.lab is not None and not self.is_headless)
+        with contextlib.suppress(*_ENDED):  # the app ended meanwhile
             while self.is_running:
                 self._look_now.wait(_pause(shown))
                 self._look_now.clear()
-                if self._signals and not os.isatty(0):
+                if watches_terminal and not os.isatty(0):
                     self.call_from_thread(self.exit, int(ExitStatus.HANGUP), int(ExitStatus.HANGUP))
                     return
                 try:
@@ -250,12 +297,23 @@ class ConsoleApp(App[int]):
             report = self._examine()
         finally:
             self._examining.release()
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "report", report)
 
     def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
-        """Copy over OSC 52. Whether the terminal took it can't be known."""
+        """Copy the command of a finding."""
         self.copy_to_clipboard(message.text)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy over OSC 52, and say what is known: that it was sent, or why it was not."""
+        try:
+            sequence = osc52(text, os.environ)
+        except UsageError as error:
+            self.notify(f"{error.message}: {error.hint}", severity="warning", markup=False)
+            return
+        self._clipboard = text  # what Textual itself pastes from
+        if self._driver is not None:
+            self._driver.write(sequence)
         self.notify("sent to the terminal's clipboard", markup=False)
 
     def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
@@ -268,7 +326,7 @@ class ConsoleApp(App[int]):
             said, severity = f"cleared: {', '.join(f.version for f in forgotten) or 'nothing'}", "information"
         except BcdError as error:
             said, severity = f"{clean(error.message)} ({error.code})", "error"
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(*_ENDED):
             self.call_from_thread(self.notify, clean(said), severity=severity, markup=False)
         self._look_now.set()
 

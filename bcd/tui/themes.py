@@ -1,5 +1,11 @@
-"""The console's themes: dark, light, and high contrast. Colour says again what words and marks already said."""
+"""The console's themes: dark, light, and high contrast. Colour says again what words and marks already said.
 
+Text drawn in them has a contrast of at least 4.5 : 1, and 7 : 1 in the high-contrast theme (WCAG 2.2, 1.4.3 and 1.4.6):
+tests/tui/test_contrast.py measures it on what is really drawn.
+"""
+
+from rich.terminal_theme import TerminalTheme
+from textual.color import Color
 from textual.theme import Theme
 
 THEMES = (
@@ -14,7 +20,7 @@ THEMES = (
         panel="#262a32",
         success="#7ec880",
         warning="#ecbe62",
-        error="#f46c6c",
+        error="#fa8080",
         dark=True,
     ),
     Theme(
@@ -46,3 +52,16 @@ THEMES = (
         dark=True,
     ),
 )
+
+
+def palette(theme: Theme) -> TerminalTheme:
+    """The colours that `red`, `green`, `yellow` and the like stand for in a theme, here and in the doctor's report.
+
+    Textual's own are one palette for every dark theme and one for every light, whatever the theme's colours are.
+    """
+    names = (
+        theme.background, theme.error, theme.success, theme.warning,
+        theme.primary, theme.accent, theme.secondary, theme.foreground,
+    )  # fmt: skip
+    colors = [Color.parse(name or "black").rgb for name in names]
+    return TerminalTheme(colors[0], colors[-1], colors)

@@ -23,6 +23,18 @@ def age(seconds: float) -> str:
     return f"{whole} second{'s' if whole != 1 else ''}"
 
 
+def time_left(seconds: float) -> str:
+    """`87 s left to be welcomed`, `14 s overdue, not swapped back`."""
+    whole = int(seconds)
+    return f"{whole} s left to be welcomed" if whole > 0 else f"{-whole} s overdue, not swapped back"
+
+
+def bar(share: float, cells: int) -> tuple[str, str]:
+    """The full and the empty part of a bar of so many cells; `share` is kept within 0 and 1."""
+    full = round(max(0.0, min(1.0, share)) * cells)
+    return "█" * full, "░" * (cells - full)
+
+
 def size(count: float) -> str:
     """`32.6 MiB`."""
     return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

@@ -98,7 +98,8 @@ def test_warnings_are_0_and_under_strict_3(doctor: Doctor, node: Root) -> None:
 def test_what_is_not_in_use_never_fails(doctor: Doctor) -> None:
     """Field report C08 c, d: no helper is skipped with the reason, and present in JSON."""
     done = doctor("--only", "helper.*", "--json", "--strict")
-    assert (done.status, levels(done)) == (0, {"helper.socket": "skipped"})
+    expected = dict.fromkeys(("helper.socket", "helper.answers", "helper.version"), "skipped")
+    assert (done.status, levels(done)) == (0, expected)
 
 
 @pytest.mark.parametrize(
@@ -275,10 +276,13 @@ def test_a_wait_that_times_out_is_124_with_the_last_report(doctor: Doctor, node:
 def test_ctrl_c_while_waiting_keeps_the_last_report(doctor: Doctor, node: Root) -> None:
     """Cut short, 130, and the pending update is there to be read."""
     node.swap()
-    with doctor.running("--wait", "60s", "--only", "update.pending", "--json") as process:
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        done = finish(process)
+    for seconds in (1.5, 5.0, 20.0):
+        with doctor.running("--wait", "60s", "--only", "update.pending", "--json") as process:
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            done = finish(process)
+        if done.stdout:
+            break  # else a busy machine had not come to the first look yet
     assert (done.status, document(done)["complete"]) == (130, False)
     assert levels(done) == {"update.pending": "warn"}
 

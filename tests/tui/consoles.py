@@ -12,6 +12,7 @@ from bcd.core.records import Failed, Json
 from bcd.doctor.finding import Finding, Level, Report
 from bcd.tui.app import ConsoleApp
 from bcd.tui.journal import NoJournal
+from bcd.tui.lab_port import LabPort
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 from tests.tui import states
@@ -44,6 +45,8 @@ class World:
         self.examined = 0
         self.cleared: list[tuple[str, ...]] = []
         """What was asked to be cleared, one entry a call."""
+        self.lab: LabPort | None = None
+        self.read_only = False
         self.clear: Callable[[tuple[str, ...]], tuple[Failed, ...]] = self._clear
 
     def _clear(self, versions: tuple[str, ...]) -> tuple[Failed, ...]:
@@ -68,6 +71,8 @@ class World:
             journal=NoJournal("no journal here"),
             view=view or View(screen=start_at),
             signals=signals,
+            lab=self.lab,
+            read_only=self.read_only,
         )
 
 

@@ -1,5 +1,7 @@
 """The states that a node can be in, as snapshots at one fixed instant, in the values that the readers make."""
 
+from collections.abc import Callable
+
 from bcd.core.build import Build
 from bcd.core.config import Config, NodeConfig, UpdateConfig
 from bcd.core.deadline import WELCOME_SECONDS, Left
@@ -40,6 +42,7 @@ CONTROLS = (
     "\u202eevil",
     "\x1b]8;;http://x\x1b\\y",
 )
+Make = Callable[[], Snapshot]
 NO_LINK = Link(None, None, present=False)
 
 
@@ -223,6 +226,23 @@ def agent_down() -> Snapshot:
     return changed(at_rest(), agent=None)
 
 
+def record_broken() -> Snapshot:
+    """The update record did not parse, was moved aside, and nothing is known of before."""
+    calm = at_rest().status
+    assert calm is not None
+    shown = calm._replace(
+        update=Reading[UpdateRecord]("corrupt", None, "it is no JSON"),
+        problems=(Problem(calm.layout.update_record, "corrupt", "it is no JSON"),),
+        aside=(f"{calm.layout.update_record}.broken-1",),
+    )
+    return _snapshot(shown, agent())
+
+
+def old_binary() -> Snapshot:
+    """`current` moved since this console started."""
+    return changed(at_rest(), running_slot_moved=True)
+
+
 def clear_not_permitted() -> Snapshot:
     """1.4.1 failed, and this user may not clear it."""
     return changed(rolled_back(), clear_refused=REFUSED)
@@ -241,7 +261,9 @@ EVERY = {
     "odd-failed": odd_failed,
     "config-broken": config_broken,
     "records-unreadable": records_unreadable,
+    "record-broken": record_broken,
     "agent-down": agent_down,
+    "old-binary": old_binary,
     "clear-not-permitted": clear_not_permitted,
 }
 """Every state, by name."""

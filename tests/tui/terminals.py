@@ -36,14 +36,22 @@ class Terminal:
     """A console in a terminal of `columns`x`rows`."""
 
     def __init__(
-        self, columns: int = 160, rows: int = 40, *, before: str = "", after: str = "", start_at: str = "overview"
+        self,
+        columns: int = 160,
+        rows: int = 40,
+        *,
+        before: str = "",
+        after: str = "",
+        start_at: str = "overview",
+        environment: dict[str, str] | None = None,
     ) -> None:
         code = SCRIPT.format(before=before, after=after, start_at=start_at)
         self.pid, self.master = pty.fork()
         if self.pid == 0:  # pragma: no cover  # another process
             os.chdir(ROOT)
-            environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
-            os.execve(sys.executable, [sys.executable, "-c", code], environment)
+            usual = {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+            given = {**os.environ, **usual, **(environment or {})}
+            os.execve(sys.executable, [sys.executable, "-c", code], given)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.seen = b""
         self.status: int | None = None

@@ -43,6 +43,8 @@ SAID = {
     "odd-failed": ("failed here: 1.6.",),
     "config-broken": (f"{states.CONFIG_PATH}: [update] relase_pins is no key", "did you mean release_pins?"),
     "records-unreadable": ("unreadable: /var/lib/bcd/update/update.json (this user may not read it)",),
+    "record-broken": ("the update record is corrupt", "moved aside: /var/lib/bcd/update/update.json.broken-1"),
+    "old-binary": ("old binary",),
     "agent-down": ("no agent answers", "bcd 1.4.0"),
     "clear-not-permitted": ("failed here: 1.4.1",),
 }

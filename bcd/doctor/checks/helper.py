@@ -1,14 +1,17 @@
 """Helper: the privileged half, on nodes that run as their own user."""
 
+import errno
 import os
 import stat
 
-from bcd.doctor.check import Registry, Result, fail, ok, skipped
+from bcd.core.errors import HostError
+from bcd.doctor.check import Registry, Result, fail, note, ok, skipped, unknown
 from bcd.doctor.probes import Probes
 
 HELPER_CHECKS = Registry("helper")
 
 _MODE = 0o660
+_ALONE = "the node runs as root alone ([helper] is not configured)"
 
 
 @HELPER_CHECKS.check(
@@ -21,7 +24,7 @@ def helper_socket(see: Probes) -> Result:
     """The socket's presence, owner and mode."""
     helper = see.config.helper
     if helper is None:
-        return skipped("the node runs as root alone ([helper] is not configured)")
+        return skipped(_ALONE)
     try:
         found = os.lstat(helper.socket)
     except FileNotFoundError:
@@ -40,3 +43,56 @@ def helper_socket(see: Probes) -> Result:
             hint="systemctl restart bcd-helper.service, which makes it anew",
         )
     return ok(f"{helper.socket} is root's and its group's alone")
+
+
+@HELPER_CHECKS.check(
+    "answers",
+    "the helper answers, and speaks this version's protocol",
+    why="A helper that hangs, or is too old or too new for the node, confirms and rolls back nothing that the node asks for.",
+)
+def answers(see: Probes) -> Result:
+    """Ask it which version it is."""
+    if see.config.helper is None:
+        return skipped(_ALONE)
+    try:
+        info = see.helper
+    except HostError as error:
+        return _no_answer(see, error)
+    return ok(f"the helper answers (bcd {info.version}, protocol {info.protocol})")
+
+
+@HELPER_CHECKS.check(
+    "version",
+    "the helper is of the version that the node runs",
+    why="An update replaces the node alone: the helper goes on with the binary that it was started with, and so with its "
+    "faults, until somebody restarts it.",
+)
+def version(see: Probes) -> Result:
+    """Its own version against the current slot's."""
+    if see.config.helper is None:
+        return skipped(_ALONE)
+    try:
+        helper = see.helper.version
+    except HostError:
+        return skipped("the helper does not answer (helper.answers says why)")
+    runs, pending = see.status.version, see.status.pending.value
+    if helper == runs:
+        return ok(f"helper and node are both bcd {runs}")
+    if pending is not None:
+        return ok(f"the helper is bcd {helper}, and the update to {pending.to_version} is not confirmed yet")
+    return note(
+        f"the helper still runs bcd {helper}, the node bcd {runs}",
+        hint=f"{'' if see.euid == 0 else 'sudo '}systemctl restart bcd-helper.service",
+    )
+
+
+def _no_answer(see: Probes, error: HostError) -> Result:
+    number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+    if number == errno.ENOENT:
+        return skipped("there is no socket to ask (helper.socket says more)")
+    if number in (errno.EACCES, errno.EPERM):
+        return unknown(
+            "this user may not ask the helper",
+            hint=see.command("doctor", "--only", "helper.*", root=True),
+        )
+    return fail(error.message, hint="systemctl restart bcd-helper.service")

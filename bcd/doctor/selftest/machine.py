@@ -13,10 +13,12 @@ from pathlib import Path
 from bcd.core.build import Build
 from bcd.core.clock import ManualClock
 from bcd.core.config import Config
+from bcd.core.errors import HostError
 from bcd.core.records import SlotsRecord
 from bcd.core.units import NODE_UNIT, ROLLBACK_UNIT
 from bcd.doctor.probes import Ran, run_command
 from bcd.doctor.session import STAGES, SessionProbe
+from bcd.helper.client import Info
 
 NOW = 1_800_000_000
 """Unix seconds."""
@@ -83,13 +85,15 @@ class Machine:
     )
     said: dict[str, Ran | Exception] = field(default_factory=dict)
     """What a program answers, or raises, whatever it is asked, by its name."""
+    helper: Info | HostError = field(default_factory=lambda: Info(1, "1.4.1", "1.4.1"))
+    """Who answers at the helper's socket, or why nobody does."""
     memory: Callable[[], int] = lambda: 4 * _GIB
     free_bytes: int = 20 * _GIB
     free_inodes: int = 1_000_000
     mount_flags: int = 0
     statvfs_error: OSError | None = None
     hanging: set[str] = field(default_factory=set)
-    """Which looks never come back: `live`, `session`, `memory`, `disk`, `run`."""
+    """Which looks never come back: `live`, `session`, `helper`, `memory`, `disk`, `run`."""
     held: list[int] = field(default_factory=list)
     """Descriptors to be closed in the end."""
     _over: threading.Event = field(default_factory=threading.Event)
@@ -135,6 +139,13 @@ class Machine:
         """How far a session comes."""
         self._hang("session")
         return self.session
+
+    def ask_helper(self, _path: str, _timeout_seconds: float) -> Info:
+        """Who answers there."""
+        self._hang("helper")
+        if isinstance(self.helper, HostError):
+            raise self.helper
+        return self.helper
 
     def look_at_memory(self) -> int:
         """Bytes that are available."""

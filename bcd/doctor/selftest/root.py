@@ -120,6 +120,7 @@ class Root:
             trust_stores=lambda: (str(self.home / "trust"),),
             platform=machine.platform,
             look_at_session=machine.look_at_session,
+            ask_helper=machine.ask_helper,
             proc_directory=str(self.home / "proc"),
             top=str(self.home),
         )

@@ -1,4 +1,4 @@
-"""What every screen has: the top bar, its own body, the footer, and the app's snapshot handed down."""
+"""What every screen has: the top bar, the deadline, its own body, the footer, and the app's snapshot handed down."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -13,6 +13,7 @@ from textual.widgets import Footer, Static
 from bcd.tui.keys import HJKL
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
+from bcd.tui.widgets.deadline import Deadline
 from bcd.tui.widgets.top_bar import TopBar
 
 
@@ -22,11 +23,12 @@ class ConsoleScreen(Screen[None]):
     NAME = ""
     BINDINGS: ClassVar[list[BindingType]] = [*HJKL]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012  # Textual's own type is no ClassVar
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall"), (32, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
-        """Top bar, body, footer."""
+        """Top bar, deadline, body, footer."""
         yield TopBar(self.NAME)
+        yield Deadline()
         yield from self.body()
         yield Footer(show_command_palette=False)
 
@@ -44,6 +46,7 @@ class ConsoleScreen(Screen[None]):
     def _take(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
             self.query_one(TopBar).show(snapshot)
+            self.query_one(Deadline).left = None if snapshot.status is None else snapshot.status.left
             self.take(snapshot)
 
     def take(self, snapshot: Snapshot) -> None:

@@ -18,11 +18,12 @@ from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 
 _MARKS = {
-    "passed": ("●", "green"),
-    "failed": ("✗", "bold red"),
-    "skipped": ("·", "dim"),
-    "not-reached": ("○", "dim"),
+    "passed": ("ok", "green"),
+    "failed": ("FAIL", "bold red"),
+    "skipped": ("skip", "dim"),
+    "not-reached": ("-", "dim"),
 }
+"""The doctor's words, since a sign may be missing from a font and a colour from a terminal."""
 
 
 class CheckScreen(ConsoleScreen):
@@ -84,7 +85,7 @@ class CheckScreen(ConsoleScreen):
         """Judge what was given."""
         self.action_leave()
         if event.value.strip():
-            self.query_one("#check-answer", Static).update(Text("checking…", style="dim"))
+            self.query_one("#check-answer", Static).update(Text.styled("checking ...", "dim"))
             self.post_message(self.Judge(event.value.strip()))
 
     def _take_answer(self, answer: Acceptance | BcdError | None) -> None:
@@ -93,9 +94,9 @@ class CheckScreen(ConsoleScreen):
 
 def _drawn(answer: Acceptance | BcdError | None) -> Text:
     if answer is None:
-        return Text("Nothing is changed by a check, and nothing is fetched.", style="dim")
+        return Text.styled("Nothing is changed by a check, and nothing is fetched.", "dim")
     if isinstance(answer, BcdError):
-        return Text(f"{answer.message} ({answer.code})\n{answer.hint}", style="bold red")
+        return Text.styled(f"{answer.message} ({answer.code})\n{answer.hint}", "bold red")
     text = Text()
     if answer.refusal is None:
         text.append("this node would take this release\n\n", style="bold green")
@@ -104,7 +105,7 @@ def _drawn(answer: Acceptance | BcdError | None) -> Text:
         text.append(f"{answer.refusal.hint}\n\n")
     for check in answer.checks:
         mark, style = _MARKS[check.state]
-        text.append(f"{mark} ", style=style).append(f"{check.code:<20}", style=style).append(f"  {check.message}\n")
+        text.append(f"{mark:<5}", style=style).append(f"{check.code:<20}", style=style).append(f"  {check.message}\n")
         if check.code == "manifest-signatures" and answer.verification is not None:
             for verdict in answer.verification.signatures:
                 text.append(f"    {verdict.kid or '(unread)'}: {verdict.why}\n", style="dim")

@@ -36,11 +36,11 @@ class ConfigScreen(ConsoleScreen):
         table.display = status is not None
         if status is None:
             trouble = snapshot.trouble
-            line.update(Text("" if trouble is None else f"{trouble.message}\n{trouble.hint}", style="bold red"))
+            line.update(Text.styled("" if trouble is None else f"{trouble.message}\n{trouble.hint}", "bold red"))
             return
         config = status.config
         found = config.path if config.found else f"there is no {config.path}; the defaults are in force"
-        line.update(Text(clean(found), style="dim"))
+        line.update(Text.styled(clean(found), "dim"))
         rows = tuple(_rows(config))
         if table.row_count != len(rows) or getattr(self, "_rows", None) != rows:
             self._rows = rows

@@ -42,7 +42,7 @@ class ConfirmClear(ModalScreen[bool]):
         shown = [clean(version) for version in self.versions]
         named = shown[0] if len(shown) == 1 else f"{len(shown)} versions"
         with Vertical(id="confirm"):
-            yield Static(Text(f"Clear {named}?", style="bold"))
+            yield Static(Text.styled(f"Clear {named}?", "bold"))
             yield Static(Text(", ".join(shown)), id="confirm-versions")
             yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."))
             with Horizontal(id="confirm-buttons"):

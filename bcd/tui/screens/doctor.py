@@ -59,7 +59,7 @@ class DoctorScreen(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         """Verdict, tree, detail."""
-        yield Static(Text("looking…", style="dim"), id="doctor-verdict")
+        yield Static(Text.styled("looking ...", "dim"), id="doctor-verdict")
         tree: Tree[Finding] = Tree("findings", id="doctor-tree")
         tree.show_root = False
         yield Horizontal(tree, VerticalScroll(Static(id="doctor-detail")), id="doctor-body")
@@ -99,7 +99,7 @@ class DoctorScreen(ConsoleScreen):
 
     def action_again(self) -> None:
         """Run the checks again."""
-        self.query_one("#doctor-verdict", Static).update(Text("looking…", style="dim"))
+        self.query_one("#doctor-verdict", Static).update(Text.styled("looking ...", "dim"))
         self.post_message(self.Again())
 
     def action_copy_hint(self) -> None:
@@ -120,7 +120,7 @@ class DoctorScreen(ConsoleScreen):
     def _take_report(self, report: Report | None) -> None:
         if report is None:
             return
-        self.query_one("#doctor-verdict", Static).update(Text(verdict_line(report), style="bold"))
+        self.query_one("#doctor-verdict", Static).update(Text.styled(verdict_line(report), "bold"))
         tree: Tree[Finding] = self.query_one("#doctor-tree", Tree)
         before = self._finding
         tree.clear()
@@ -128,8 +128,9 @@ class DoctorScreen(ConsoleScreen):
             loud = any(f.level in (Level.FAIL, Level.WARN, Level.UNKNOWN) for f in findings)
             branch = tree.root.add(Text(f"{category}: {tally(findings)}"), expand=loud)
             for finding in sorted(findings, key=lambda f: list(Level).index(f.level)):
-                mark = Text(f"{MARKS[finding.level]:<5}", style=STYLES[finding.level])
-                leaf = branch.add_leaf(mark.append(finding.id.partition(".")[2], style="default"), data=finding)
+                style = "" if finding.level is Level.SKIPPED else STYLES[finding.level]  # dim is faint under the cursor
+                label = Text.assemble((f"{MARKS[finding.level]:<5}", style), finding.id.partition(".")[2])
+                leaf = branch.add_leaf(label, data=finding)
                 is_before = before is not None and (finding.id, finding.message) == (before.id, before.message)
                 if is_before or (before is None and finding.id == self._wanted):
                     branch.expand()

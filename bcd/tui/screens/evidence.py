@@ -31,7 +31,7 @@ class EvidenceScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The table, and the row under the cursor whole."""
         with Vertical(id="evidence"):
-            yield Static(Text("Evidence, read again just now", style="bold"))
+            yield Static(Text.styled("Evidence, read again just now", "bold"))
             table: DataTable[Text] = DataTable(id="evidence-table", cursor_type="row", zebra_stripes=True)
             yield table
             yield Static(id="evidence-whole")

@@ -79,17 +79,17 @@ class FailedScreen(ConsoleScreen):
             self._marked &= {raw(entry.version) for entry in failed}
             self._fill()
         table = self._table
-        table.display = bool(failed)
+        table.display = self.query_one("#failed-reason").display = bool(failed)
         empty = self.query_one("#failed-empty", Static)
         empty.display = not failed
         empty.update(
-            Text("what failed here may not be read by this user: sudo bcd console", style="bold yellow")
+            Text.styled("what failed here may not be read by this user: sudo bcd console", "bold yellow")
             if unreadable
-            else Text("No version failed here.", style="dim")
+            else Text.styled("No version failed here.", "dim")
         )
         right = self.query_one("#failed-right", Static)
         right.display = bool(failed) and self._why_not is not None
-        right.update(Text(self._why_not or "", style="yellow"))
+        right.update(Text.styled(self._why_not or "", "yellow"))
         self._show_reason()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

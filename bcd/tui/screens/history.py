@@ -40,7 +40,7 @@ class HistoryScreen(ConsoleScreen):
         table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
         yield table
         yield Static(id="history-more")
-        yield Static(Text("Nothing happened here yet.", style="dim"), id="history-empty")
+        yield Static(Text.styled("Nothing happened here yet.", "dim"), id="history-empty")
 
     def on_mount(self) -> None:
         """Columns, then the app's events."""
@@ -123,7 +123,7 @@ class HistoryScreen(ConsoleScreen):
                 table.add_row(*(Text(cell) for cell in cells))
         # A new event comes in on top: the cursor stays on the event that it was on, and not on its row.
         table.move_cursor(row=min(row, max(0, table.row_count - 1)) if found is None else found)
-        table.display = bool(table.row_count)
+        table.display = self.query_one("#history-more").display = bool(table.row_count)
         self.query_one("#history-empty").display = not table.row_count
 
 

@@ -46,7 +46,7 @@ class JournalScreen(ConsoleScreen):
         log = self.query_one("#journal-lines", RichLog)
         for line in lines:
             style = next((style for word, style in _STYLES.items() if f" {word} " in line), "")
-            log.write(Text(line, style=style))
+            log.write(Text.styled(line, style))
 
     def action_follow(self) -> None:
         """Follow the end, or stay where it is."""
@@ -57,4 +57,4 @@ class JournalScreen(ConsoleScreen):
     def _take_source(self, source: str) -> None:
         self._source = source
         following = "following" if self.following else "not following (f)"
-        self.query_one("#journal-source", Static).update(Text(f"{source}   {following}", style="dim"))
+        self.query_one("#journal-source", Static).update(Text.styled(f"{source}   {following}", "dim"))

@@ -8,6 +8,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from bcd.core.links import SLOTS
+from bcd.core.records import Json
 from bcd.core.status import Status
 from bcd.core.text import clean
 from bcd.tui.forecast import futures
@@ -18,7 +19,10 @@ from bcd.tui.widgets.countdown import Countdown
 from bcd.tui.widgets.forecast_view import ForecastView
 from bcd.tui.widgets.phase_rail import PhaseRail
 from bcd.tui.widgets.slot_panel import SlotPanel
-from bcd.tui.words import size
+from bcd.tui.words import bar, moment, size, time_left
+
+_BAR = 32
+_LATELY = 20
 
 
 class OverviewScreen(ConsoleScreen):
@@ -27,13 +31,22 @@ class OverviewScreen(ConsoleScreen):
     NAME = "overview"
 
     def body(self) -> Iterable[Widget]:
-        """Slots, rail, countdown, forecast, facts."""
+        """Slots, rail, countdown, forecast, facts, and where there is room what happened lately."""
         yield Static(id="compact")
         yield Horizontal(*(SlotPanel(slot) for slot in SLOTS), id="slots")
         yield PhaseRail()
         yield Countdown()
         yield ForecastView()
         yield Static(id="facts")
+        yield Static(id="lately")
+
+    def on_mount(self) -> None:
+        """Follow the app's events too."""
+        super().on_mount()
+        self.watch(self.app, "events", self._take_events)
+
+    def _take_events(self, events: tuple[Json, ...]) -> None:
+        self.query_one("#lately", Static).update(_lately(events))
 
     def take(self, snapshot: Snapshot) -> None:
         """Hand each widget its part."""
@@ -68,17 +81,24 @@ def _compact(snapshot: Snapshot) -> Text:
     """What is never folded away: what runs, from where, how long it has, how many failed."""
     status = snapshot.status
     if status is None:
-        return Text("the configuration can't be read", style="bold red")
+        return Text.styled("the configuration can't be read", "bold red")
     slot = f"from slot {status.current.slot}" if status.current.slot else "no slot in use"
-    text = Text(f"{snapshot.running or 'version unknown'} {slot}", style="bold")
+    text = Text.styled(f"{snapshot.running or 'version unknown'} {slot}", "bold")
     if status.left is not None:
-        seconds = int(status.left.seconds)
-        said = f"{seconds} s left to be welcomed" if seconds > 0 else f"{-seconds} s overdue, not swapped back"
-        text.append(f"\n{said}", style="bold yellow")
+        text.append(f"\n{time_left(status.left.seconds)}", style="bold yellow")
     failed = () if status.update.value is None else status.update.value.failed
     if failed:
         text.append(f"\nfailed here: {len(failed)}", style="bold red")
     return text
+
+
+def _lately(events: tuple[Json, ...]) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis").append("lately", style="bold")
+    for event in events[:_LATELY]:
+        said = [event.get("event"), event.get("version") or event.get("versions"), event.get("reason")]
+        text.append(f"\n{moment(event.get('at'), '%Y-%m-%d %H:%M')}  ", style="dim")
+        text.append("  ".join(clean(str(part)) for part in said if part))
+    return text.append("\nnothing happened here yet", style="dim") if not events else text
 
 
 def _role(status: Status | None, slot: str) -> str:
@@ -99,7 +119,7 @@ def _facts(snapshot: Snapshot) -> Text:
     text = Text()
     if status is None:
         trouble = snapshot.trouble
-        return Text("" if trouble is None else f"{trouble.message}\n{trouble.hint}", style="bold red")
+        return Text.styled("" if trouble is None else f"{trouble.message}\n{trouble.hint}", "bold red")
     pins = status.config.update
     if status.current.slot is None:
         text.append(f"{snapshot.runs}\n", style="bold")
@@ -111,7 +131,9 @@ def _facts(snapshot: Snapshot) -> Text:
         done, total, rate = transfer
         share = done / total
         eta = f", {int((total - done) / rate)} s to go" if rate > 0 else ""
-        text.append(f"{'━' * round(share * 40):<40} {share:4.0%}  {size(done)} of {size(total)}, {size(rate)}/s{eta}\n")
+        full, empty = bar(share, _BAR)
+        text.append(full, style="cyan").append(empty, style="dim")
+        text.append(f" {share:4.0%}  {size(done)} of {size(total)}, {size(rate)}/s{eta}\n")
     failed = () if status.update.value is None else status.update.value.failed
     if failed:
         text.append(f"failed here: {', '.join(entry.version for entry in reversed(failed))}\n", style="bold red")
@@ -124,4 +146,5 @@ def _facts(snapshot: Snapshot) -> Text:
         text.append(f"the agent's last trouble: {snapshot.agent_error}\n", style="yellow")
     if snapshot.agent is None and not snapshot.origin:
         text.append("no agent answers: nothing updates this node, and nothing swaps back\n", style="bold yellow")
+    text.rstrip()
     return text

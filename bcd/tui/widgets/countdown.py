@@ -10,6 +10,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from bcd.core.deadline import WELCOME_SECONDS, Left
+from bcd.tui.words import bar
 
 _APART_SECONDS = 2
 _BAR = 48
@@ -63,8 +64,7 @@ def _lines(left: Left) -> tuple[str, str]:
         said += "   (wall clock: it was swapped in before this boot)"
     elif abs(left.wall_seconds - left.seconds) > _APART_SECONDS:
         said += f"   the wall clock was stepped and says {int(left.wall_seconds)} s"
-    full = _full(left)
-    return said, "█" * full + "░" * (_BAR - full)
+    return said, "".join(bar(left.seconds / WELCOME_SECONDS, _BAR))
 
 
 def _full(left: Left) -> int:

@@ -8,6 +8,9 @@ from bcd.core.links import Slot
 from bcd.core.records import SlotRecord
 from bcd.tui.words import age, digest, size
 
+_WHOLE_DIGEST = 76
+"""Columns from which there is room for all of the SHA-256 beside the size."""
+
 
 class SlotPanel(Static):
     """A slot."""
@@ -37,10 +40,11 @@ class SlotPanel(Static):
         """Three lines: version, digest and size, age or note."""
         record = self.record
         if record is None:
-            return Text("empty" if not self.role else "holds something that is not recorded", style="dim")
+            return Text.styled("empty" if not self.role else "holds something that is not recorded", "dim")
         sequence = f"sequence {record.sequence}" if record.sequence else "sequence unknown"
         text = Text()
         text.append(f"{record.version}", style="bold").append(f"   {sequence}\n")
-        text.append(f"{digest(record.sha256)}   {size(record.size)}\n", style="dim")
+        whole = self.size.width >= _WHOLE_DIGEST
+        text.append(f"{record.sha256 if whole else digest(record.sha256)}   {size(record.size)}\n", style="dim")
         text.append(self.note or f"written {age(self.now - record.written_at)} ago")
         return text

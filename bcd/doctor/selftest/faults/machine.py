@@ -1,9 +1,11 @@
 """The helper's socket, and the machine underneath: clock, memory, platform. And checks that break."""
 
+from bcd.core.errors import HostError
 from bcd.doctor.finding import Level
 from bcd.doctor.probes import Ran
 from bcd.doctor.selftest.fault import Fault, Faults
 from bcd.doctor.selftest.root import Root
+from bcd.helper.client import Info
 
 
 def _helper(root: Root, mode: int | None) -> None:
@@ -25,6 +27,26 @@ def _hidden_helper(root: Root) -> None:
     (root.home / "helper.sock").rename(root.home / "run" / "helper.sock")
     root.configure("helper", socket=f"{root.home}/run/helper.sock")
     root.forbid("run")
+
+
+def _answer(root: Root, answer: Info | HostError) -> None:
+    root.use_helper()
+    root.machine.helper = answer
+
+
+def _unreachable(why: str, error: OSError | None = None) -> HostError:
+    unreachable = HostError("helper-unreachable", f"the helper could not be asked: {why}")
+    unreachable.__cause__ = error
+    return unreachable
+
+
+def _older_helper(root: Root) -> None:
+    _answer(root, Info(1, "1.4.0", "1.4.1"))
+
+
+def _older_helper_while_pending(root: Root) -> None:
+    _older_helper(root)
+    root.swap()
 
 
 def _timedatectl(root: Root, said: Ran | Exception) -> None:
@@ -87,6 +109,58 @@ MACHINE_FAULTS: Faults = (
         level=Level.UNKNOWN,
         says="this user may not look at",
         as_nobody=True,
+    ),
+    Fault(
+        check="helper.answers",
+        name="it does",
+        plant=Root.use_helper,
+        level=Level.OK,
+        says="the helper answers (bcd 1.4.1, protocol 1)",
+    ),
+    Fault(
+        check="helper.answers",
+        name="it hangs",
+        plant=lambda root: _answer(root, _unreachable("it did not answer in time", TimeoutError())),
+        level=Level.FAIL,
+        says="it did not answer in time",
+    ),
+    Fault(
+        check="helper.answers",
+        name="it speaks another protocol",
+        plant=lambda root: _answer(
+            root, _unreachable("it speaks protocol 2 and this bcd 1: it is newer than the node")
+        ),
+        level=Level.FAIL,
+        says="it speaks protocol 2",
+    ),
+    Fault(
+        check="helper.answers",
+        name="this user may not ask",
+        plant=lambda root: _answer(root, _unreachable("Permission denied", PermissionError(13, "Permission denied"))),
+        level=Level.UNKNOWN,
+        says="this user may not ask the helper",
+    ),
+    Fault(
+        check="helper.version",
+        name="helper and node are of one version",
+        plant=Root.use_helper,
+        level=Level.OK,
+        says="helper and node are both bcd 1.4.1",
+    ),
+    Fault(
+        check="helper.version",
+        name="the helper was not restarted after an update",
+        plant=_older_helper,
+        level=Level.NOTE,
+        says="the helper still runs bcd 1.4.0, the node bcd 1.4.1",
+    ),
+    Fault(
+        check="helper.version",
+        name="the update is not confirmed yet",
+        plant=_older_helper_while_pending,
+        level=Level.OK,
+        says="is not confirmed yet",
+        also=frozenset({"update.pending"}),
     ),
     Fault(
         check="host.clock-synchronised",
