@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from bcd.core.answers import Prepared, Settled, Way
@@ -68,6 +69,11 @@ class HelperManager:
     def settle(self) -> Settled:
         """Have this start settled. Raises as `Manager.settle`, and HostError `helper-unreachable`."""
         settled = self._ask(wire.SETTLE, {}, _ASK_SECONDS, wire.parse_settled)
+        pending = settled.pending
+        if settled.outcome is Outcome.ROLLED_BACK and pending and raw(pending.to_version) == self._build.version:
+            # Root went back while this process, which is what was swapped in, could not be settled: the record is gone
+            # now, and nobody else would start what ran before.
+            settled = replace(settled, restart=True)
         if settled.outcome is Outcome.SETTLED:
             remove_stale_downloads(self._layout, self._clock)
         else:

@@ -206,7 +206,8 @@ class Desk:
             "next-sound": lambda: world.server.spoil_next(None),
         }
         world.server.tell = lambda line: self.tell("releases", line)
-        node.supervisor.tell = lambda line: self.tell("supervisor", line)
+        for supervisor in node.supervisors:
+            supervisor.tell = lambda line: self.tell("supervisor", line)
 
     @property
     def directory(self) -> str:

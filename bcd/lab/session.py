@@ -108,7 +108,7 @@ def _running(world: World, signalled: Signalled) -> Iterator[LabSession]:
 
 
 def _start(world: World, node: LabNode, signalled: Signalled) -> None:
-    node.supervisor.start()
+    node.start()
     until = time.monotonic() + PATIENCE_SECONDS
     # In short waits: the signal's handler only leaves a note, and runs in this thread.
     while not world.gateway.wait(node.name, lambda page: page.welcomed() is not None, _LOOK_SECONDS):

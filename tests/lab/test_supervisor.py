@@ -61,6 +61,25 @@ def test_five_failed_starts_of_a_pending_update_are_rolled_back_and_started_agai
     supervisor.stop()
 
 
+def test_a_helper_that_hits_the_limit_stays_down_and_nothing_is_rolled_back(tmp_path: Path) -> None:
+    current = pend(tmp_path)
+    unit = Unit(
+        argv=[str(program(tmp_path / "program", "exit 1"))],
+        environment={"PATH": os.environ["PATH"]},
+        directory=tmp_path,
+        slots=tmp_path / "slots",
+        records=tmp_path / "records",
+        log=tmp_path / "log",
+        name="the helper",
+        rolls_back=False,
+    )
+    supervisor = Supervisor(unit)
+    supervisor.start()
+    until(lambda: not supervisor.active)
+    assert (supervisor.starts, supervisor.rollbacks, current.readlink()) == (5, 0, Path("bcd-b"))
+    assert "start 5 of the helper" in (tmp_path / "log").read_text()
+
+
 def test_one_crash_is_no_crash_loop(tmp_path: Path) -> None:
     current = pend(tmp_path)
     supervisor = supervise(tmp_path, '[ -e "$HERE/crashed" ] || { touch "$HERE/crashed"; kill -9 $$; }; exec sleep 60')

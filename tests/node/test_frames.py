@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcd.core.text import clean
+from bcd.core.text import Foreign, clean
 from bcd.node.frames import (
     Ack,
     Bye,
@@ -210,3 +210,16 @@ def test_a_section_may_be_nested_as_deep_as_a_manifest() -> None:
     frame = decode(json.dumps({**SECTION, "spec": deep}))
     assert isinstance(frame, Section)
     assert frame.spec == deep
+
+
+def test_what_a_helper_said_can_be_told_to_the_gateway() -> None:
+    """A refusal's texts come over the helper's socket as foreign text; a frame of them must not end the agent."""
+    code, message = Foreign("failed-version"), Foreign("it failed here\x1b[2J")
+    frame = CommandStatus(id="c1", state="FAILED", reason="update-failed", code=code, message=message)
+    sent = json.loads(encode(frame))
+    assert (sent["code"], sent["message"]) == ("failed-version", "it failed here\\x1b[2J")
+
+
+def test_what_is_no_text_is_never_told_as_text() -> None:
+    with pytest.raises(NotImplementedError):
+        encode(CommandStatus(id="c1", state="FAILED", message=object()))  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from bcd.core.errors import HostError
+from bcd.core.text import Foreign
 from bcd.node.frames import CommandState, CommandStatus, SectionStatus
 from bcd.node.outbox import Entry, Outbox
 
@@ -52,6 +53,15 @@ def test_a_command_is_on_disk_when_put_returns(tmp_path: Path) -> None:
     outbox.put(Entry(id="c1", version="1.4.1"))
     assert on_disk(tmp_path) == {"c1": "ACCEPTED"}
     assert stat.S_IMODE((tmp_path / "outbox.json").stat().st_mode) == 0o600
+
+
+def test_what_a_helper_said_is_kept(tmp_path: Path) -> None:
+    outbox = Outbox(str(tmp_path))
+    said = Foreign("below-floor")
+    outbox.put(Entry(id="c1", version="1.3.9", state="FAILED", reason="update-failed", code=said, message=said))
+    kept = Outbox(str(tmp_path)).command("c1")
+    assert kept is not None
+    assert (kept.code, kept.message) == ("below-floor", "below-floor")
 
 
 def test_all_of_it_survives_a_restart(tmp_path: Path) -> None:

@@ -21,14 +21,15 @@ _BACKOFF_SECONDS = 30.0
 """What the node waits in all, after as many helpers that hung up."""
 _SWAP_STEPS = ("staged", "recorded", "previous-linked", "current-linked")
 
-_SWAP_AND_NO_MORE = """
+_SWAP_AND_SETTLE = """
 import json, socket, sys
 path, section = sys.argv[1:]
 client = socket.socket(socket.AF_UNIX)
 client.connect(path)
-params = {"spec": json.loads(section)}
-client.sendall(json.dumps({"protocol": 1, "method": "update.swap", "params": params}).encode() + b"\\n")
-print(client.makefile().readline())
+answers = client.makefile()
+for method, params in (("swap", {"spec": json.loads(section)}), ("settle", {})):
+    client.sendall(json.dumps({"protocol": 1, "method": f"update.{method}", "params": params}).encode() + b"\\n")
+    print(answers.readline(), end="")
 """
 
 
@@ -111,7 +112,7 @@ def stopped(stage: Stage) -> str:
 
 
 def never_execs(stage: Stage) -> str:
-    """Whoever took 1.4.0 over has 1.4.1 swapped in, and runs on."""
+    """Whoever took 1.4.0 over has 1.4.1 swapped in and settled by another process, and runs on."""
     stage.start()
     release = stage.publish("1.4.1")
     staging = stage.node.root.data / "staging"
@@ -120,10 +121,10 @@ def never_execs(stage: Stage) -> str:
     staged.write_bytes(release.body)
     for path in (staging, staged):
         os.chown(path, stage.world.node_uid or 0, stage.world.node_uid or 0)
-    asked = _as_the_node(stage, _SWAP_AND_NO_MORE, str(stage.node.root.socket), json.dumps(release.section))
-    answer = json.loads(asked.stdout or "{}")
-    if answer.get("ok") is not True:
-        raise Unmet("the helper's answer to a swap", "a pending record", answer or asked.stderr)
+    asked = _as_the_node(stage, _SWAP_AND_SETTLE, str(stage.node.root.socket), json.dumps(release.section))
+    answers = [json.loads(line) for line in asked.stdout.splitlines()]
+    if [answer.get("ok") for answer in answers] != [True, True]:
+        raise Unmet("the helper's answers to swap and settle", "a pending record each", answers or asked.stderr)
     stage.check("current", "bcd-b", stage.node.root.link("current"))
     return _sent_back(stage, release, None)
 
