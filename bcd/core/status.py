@@ -65,8 +65,13 @@ class Status(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The release floor. While a release waits for its welcome, its own sequence raises nothing yet."""
-        built_in = 0 if self.pending.value is not None else self.build.sequence
+        """The release floor. A release that waits for its welcome raises nothing yet, and what ran before it still counts."""
+        built_in, pending = self.build.sequence, self.pending.value
+        if pending is not None:
+            # This build may be the pending one: then the slot that it came from holds what was built in until now.
+            before = self.record(pending.from_slot)
+            own = 0 if built_in == pending.sequence else built_in
+            built_in = own if before is None else max(own, before.sequence)
         configured = self.config.update.release_sequence
         return release_floor(self.update.value, self.slots.value, configured, built_in)
 

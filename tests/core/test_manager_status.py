@@ -354,3 +354,12 @@ def test_nobody_may_not_change_anything_by_acting(open_node: Node) -> None:
 
     assert Process(work).ended() == 0
     assert open_node.tree(history=True) == before
+
+
+@pytest.mark.parametrize("looks", ["1.1.0", "1.2.0"])
+def test_the_floor_does_not_seem_to_fall_while_a_release_waits(fresh: Node, looks: str) -> None:
+    """Nothing was confirmed yet, so only what ran before tells the floor: to whichever binary looks."""
+    before = fresh.manager("1.1.0").status()
+    swapped(fresh)
+    os.unlink(fresh.layout.update_record)
+    assert fresh.manager(looks).status().floor == before.floor == 11
