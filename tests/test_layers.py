@@ -133,5 +133,7 @@ asyncio.run(first_frame())
         str(config),
     )
     assert "bcd.tui.screens.overview" in modules
-    assert top_level(modules, ("cryptography", "msgspec", "psutil", "rfc8785", "tomlkit", "urllib3", "websockets")) == []
+    assert (
+        top_level(modules, ("cryptography", "msgspec", "psutil", "rfc8785", "tomlkit", "urllib3", "websockets")) == []
+    )
     assert not [module for module in modules if module.startswith(("bcd.doctor.check", "bcd.doctor.probes", "bcd.lab"))]

@@ -211,7 +211,7 @@ class ConsoleApp(App[int]):
         threading.Thread(target=self._judge_in_thread, args=(message.given,), daemon=True).start()
 
     def _judge_in_thread(self, given: str) -> None:
-        answer: "Acceptance | BcdError"
+        answer: Acceptance | BcdError
         try:
             answer = self._judge(given)
         except BcdError as error:

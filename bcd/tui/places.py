@@ -14,8 +14,12 @@ def screen_class(name: str) -> type[ConsoleScreen]:
 
 
 def screen_maker(name: str) -> Callable[[], ConsoleScreen]:
-    """Makes that screen when it is called."""
-    return lambda: screen_class(name)()
+    """Makes that screen when it is called, and loads it only then."""
+
+    def make() -> ConsoleScreen:
+        return screen_class(name)()
+
+    return make
 
 
 def load_all() -> None:

@@ -139,7 +139,8 @@ def test_a_view_with_controls_makes_arguments_that_an_exec_takes() -> None:
 
 async def test_a_node_that_never_updated_shows_no_version_that_is_not_known() -> None:
     """The console's own build is another file than the one that runs."""
-    async with opened(World(states.never_updated())) as (app, _):
+    silent = states.changed(states.never_updated(), agent=states.agent(version=None))  # an agent from before it told
+    async with opened(World(silent)) as (app, _):
         assert "what runs is not known, no slot in use" in flat(app)
         assert "1.4.0" not in flat(app)
     told = states.changed(states.never_updated(), agent=states.agent(version="1.3.9"))
