@@ -117,3 +117,23 @@ def test_the_doctor_looks_without_drawing_and_without_a_manager() -> None:
     assert not [
         module for module in modules if module.startswith(("bcd.node.agent", "bcd.node.updater", "bcd.release"))
     ]
+
+
+def test_the_consoles_first_frame_waits_for_no_check_no_key_and_no_session(config: Path) -> None:
+    modules = loaded_by(
+        """
+import asyncio
+from bcd.commands.console import Asked, _of_this_machine
+app, _ = _of_this_machine(Asked(config_path=sys.argv[1]), None)
+async def first_frame():
+    async with app.run_test() as pilot:
+        await pilot.pause()
+asyncio.run(first_frame())
+""",
+        str(config),
+    )
+    assert "bcd.tui.screens.overview" in modules
+    assert (
+        top_level(modules, ("cryptography", "msgspec", "psutil", "rfc8785", "tomlkit", "urllib3", "websockets")) == []
+    )
+    assert not [module for module in modules if module.startswith(("bcd.doctor.check", "bcd.doctor.probes", "bcd.lab"))]

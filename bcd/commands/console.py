@@ -1,13 +1,12 @@
 """`bcd console`: the terminal looked at first, then Textual, and an honest exit status at the end."""
 
+import gc
 import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bcd.commands.check import judge_manifest, read_manifest
 from bcd.commands.streams import print_lines
-from bcd.core.acceptance import Acceptance
 from bcd.core.build import this_build
 from bcd.core.clock import Clock, SystemClock
 from bcd.core.config import load_config
@@ -21,6 +20,8 @@ from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 
 if TYPE_CHECKING:
+    from bcd.core.acceptance import Acceptance
+    from bcd.doctor.finding import Report
     from bcd.lab.session import LabSession
     from bcd.tui.app import ConsoleApp
     from bcd.tui.journal import Journal
@@ -52,6 +53,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
         HostError: the program that `current` names could not be started.
     """
     require_terminal()
+    gc.disable()  # a start makes no garbage: this is a tenth of the time to the first frame, after which it is enabled
     app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked, lab)
     if lab is not None:
         lab.signalled.then = app.end
@@ -60,6 +62,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
     try:
         app.run(mouse=asked.mouse)
     finally:
+        gc.enable()
         journal.close()
     if app.start_anew_at is not None:
         _start_anew(asked, app.start_anew_at, app.theme)
@@ -69,11 +72,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
 
 
 def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
-    from bcd.core.units import NODE_UNIT
-    from bcd.doctor.checks import CHECKS
-    from bcd.doctor.finding import Report
-    from bcd.doctor.probes import SYSTEMD_DIRECTORY, Probes
-    from bcd.doctor.run import run_checks
+    from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp
     from bcd.tui.glyphs import terminal_is_ascii_only
@@ -90,7 +89,12 @@ def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleAp
         # This console is no binary of the lab's, and the lab's supervisor is its systemd.
         return replace(source.read(), running_slot_moved=False, crash_loop_rollback=True)
 
-    def examine() -> Report:
+    # What only some screens need is loaded by the thread that works for them, and not before the first frame.
+    def examine() -> "Report":
+        from bcd.doctor.checks import CHECKS
+        from bcd.doctor.probes import Probes
+        from bcd.doctor.run import run_checks
+
         return run_checks(
             CHECKS, Probes(config_path=config_path, build=build, clock=clock, timeout_seconds=4.0), timeout_seconds=5.0
         )
@@ -104,7 +108,9 @@ def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleAp
         manager = Manager(config=load_config(config_path), build=build, clock=clock, service=NoServiceManager())
         return manager.clear_failed(versions)
 
-    def judge(given: str) -> Acceptance:
+    def judge(given: str) -> "Acceptance":
+        from bcd.commands.check import judge_manifest, read_manifest
+
         return judge_manifest(given.encode() if given.startswith("{") else read_manifest(given), config_path)
 
     journal: Journal = NoJournal("no journal: there is no systemd here, and no --log FILE was given")

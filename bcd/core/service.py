@@ -17,9 +17,8 @@ from bcd.core.durable import as_host_error, make_directories, write_durably
 from bcd.core.errors import HostError, Refusal
 from bcd.core.layout import Layout
 from bcd.core.text import clean
-from bcd.core.units import MARKER, UNIT_DIRECTORY, UnitFile, rollback_units
+from bcd.core.units import MARKER, SYSTEMD_DIRECTORY, UNIT_DIRECTORY, UnitFile, rollback_units
 
-_SYSTEMD = "/run/systemd/system"
 _ASK_SECONDS = 10
 
 _log = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ class Systemd:
 def service_manager(build: Build, environ: Mapping[str, str] = os.environ) -> ServiceManager:
     """Find out what starts this process. A fakehw build never touches systemd."""
     unit = _own_unit()
-    if build.fakehw or unit is None or not environ.get("INVOCATION_ID") or not os.path.isdir(_SYSTEMD):
+    if build.fakehw or unit is None or not environ.get("INVOCATION_ID") or not os.path.isdir(SYSTEMD_DIRECTORY):
         return NoServiceManager()
     return Systemd(unit, ask_systemd)
 

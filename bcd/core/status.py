@@ -65,18 +65,37 @@ class Status(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The release floor. While a release waits for its welcome, its own sequence raises nothing yet."""
-        built_in = 0 if self.pending.value is not None else self.build.sequence
+        """The release floor. A release that waits for its welcome raises nothing yet, and what ran before it still counts."""
         configured = self.config.update.release_sequence
-        return release_floor(self.update.value, self.slots.value, configured, built_in)
+        return release_floor(self.update.value, self.slots.value, configured, max(self._built_in()))
 
     @property
     def floor_known(self) -> bool:
-        """Whether `floor` is all of it: without `update.json` the slots' records are evidence, where they can be read."""
+        """Whether `floor` is all of it.
+
+        Without `update.json` the slots' records are evidence, where they can be read. While a first release waits, the
+        binary that it took over from may be one whose sequence nothing tells.
+        """
+        if not any(self._built_in()) and self.pending.value is not None and not self.floor:
+            return False
         never_updated = self.slots.state == "absent" and not self.current.present
         return self.update.state == "good" or (
             self.update.state == "absent" and (self.slots.state == "good" or never_updated)
         )
+
+    @property
+    def floor_words(self) -> str:
+        """The floor as it is said: `14`, or `at least 14`."""
+        return str(self.floor) if self.floor_known else f"at least {self.floor}"
+
+    def _built_in(self) -> tuple[int, int]:
+        """The sequences that are built into what runs, and what ran until a release that waits took over; 0 unknown."""
+        own, pending = self.build.sequence, self.pending.value
+        if pending is None:
+            return own, 0
+        before = self.record(pending.from_slot)
+        # The build that looks may be the one that waits.
+        return 0 if own == pending.sequence else own, 0 if before is None else before.sequence
 
     def record(self, slot: Slot | None) -> SlotRecord | None:
         """A slot's record; None where there is none or it could not be read."""
@@ -155,7 +174,7 @@ def status_lines(status: Status, agent: dict[str, object] | None = None) -> list
 
 def _version_line(status: Status) -> str:
     pins = status.config.update.release_pins
-    floor = status.floor if status.floor_known else f"at least {status.floor}"
+    floor = status.floor_words
     if not pins:
         return f"version {status.version}, release floor {floor}, no release pins (updates are off)"
     noun = "release pin" if len(pins) == 1 else "release pins"

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from bcd.core.layout import Layout
 
+SYSTEMD_DIRECTORY = "/run/systemd/system"
+"""There only while systemd manages this machine's services."""
 UNIT_DIRECTORY = "/etc/systemd/system"
 NODE_UNIT = "bcd.service"
 ROLLBACK_UNIT = "bcd-rollback.service"

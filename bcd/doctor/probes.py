@@ -22,13 +22,11 @@ from bcd.core.errors import BcdError, UsageError
 from bcd.core.layout import Layout, layout_of
 from bcd.core.service import systemd_version
 from bcd.core.status import Status, read_status
-from bcd.core.units import NODE_UNIT, UNIT_DIRECTORY
+from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY, UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
 from bcd.helper.client import Info, ask_info
 from bcd.helper.guard import find_node_user
 from bcd.node.client import read_live_state
-
-SYSTEMD_DIRECTORY = "/run/systemd/system"
 
 T = TypeVar("T")
 

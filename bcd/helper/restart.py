@@ -11,10 +11,9 @@ import time
 
 from bcd.core.build import Build
 from bcd.core.service import NoServiceManager, ServiceManager, Systemd, ask_systemd
-from bcd.core.units import NODE_UNIT
+from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
 from bcd.helper.peer import Held, Peer
 
-_SYSTEMD = "/run/systemd/system"
 _END_SECONDS = 10.0
 _HELD_LIMIT = 8
 
@@ -62,7 +61,7 @@ class NodeProcess:
 
 def node_service(build: Build) -> ServiceManager:
     """What starts the node, as the swap must know it. A fakehw build never touches systemd."""
-    if not build.fakehw and os.path.isdir(_SYSTEMD):
+    if not build.fakehw and os.path.isdir(SYSTEMD_DIRECTORY):
         try:
             loaded = ask_systemd(["systemctl", "show", "--property=LoadState", "--value", NODE_UNIT]).strip()
         except (OSError, subprocess.SubprocessError) as error:

@@ -6,6 +6,7 @@ second, and costs next to nothing in between: one thread looks, and wakes the sc
 
 import asyncio
 import contextlib
+import gc
 import math
 import os
 import signal
@@ -13,20 +14,19 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from importlib import resources
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.filter import LineFilter
 from textual.reactive import reactive
 
-from bcd.core.acceptance import Acceptance
 from bcd.core.errors import BcdError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed, Json
 from bcd.core.text import clean
-from bcd.doctor.finding import Report
 from bcd.tui.clipboard import osc52
 from bcd.tui.decoder import tolerate_any_byte
 from bcd.tui.evidence import Look, evidence_of, look
@@ -36,21 +36,20 @@ from bcd.tui.keys import rows_of
 from bcd.tui.lab_port import LabPort
 from bcd.tui.news import News, NewsDesk
 from bcd.tui.palette import ConsoleCommands
+from bcd.tui.places import load_all, screen_maker
 from bcd.tui.screens.base import ConsoleScreen
-from bcd.tui.screens.check import CheckScreen
-from bcd.tui.screens.config import ConfigScreen
-from bcd.tui.screens.doctor import DoctorScreen
-from bcd.tui.screens.evidence import EvidenceScreen
-from bcd.tui.screens.failed import FailedScreen
-from bcd.tui.screens.help import HelpScreen
-from bcd.tui.screens.history import HistoryScreen
-from bcd.tui.screens.journal import JournalScreen
-from bcd.tui.screens.lab import LabScreen
-from bcd.tui.screens.lab_commands import LabCommands
-from bcd.tui.screens.overview import OverviewScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.stylesheet import OnceParsed
 from bcd.tui.themes import THEMES, palette
 from bcd.tui.view import View
+from bcd.tui.widgets.top_bar import SCREENS
+
+if TYPE_CHECKING:
+    from bcd.core.acceptance import Acceptance
+    from bcd.doctor.finding import Report
+    from bcd.tui.screens.check import CheckScreen
+    from bcd.tui.screens.doctor import DoctorScreen
+    from bcd.tui.screens.failed import FailedScreen
 
 _LOOK_SECONDS = 0.5
 _LINES = 2000
@@ -59,10 +58,16 @@ _ENDED = (RuntimeError, CancelledError)
 
 ReadSnapshot = Callable[[], Snapshot]
 ReadEvents = Callable[[], tuple[Json, ...]]
-Examine = Callable[[], Report]
+Examine = Callable[[], "Report"]
 Clear = Callable[[tuple[str, ...]], tuple[Failed, ...]]
-Judge = Callable[[str], Acceptance]
+Judge = Callable[[str], "Acceptance"]
 """Judges a manifest, given by its path or its text; raises BcdError."""
+
+
+def _lab_commands() -> type[Provider]:
+    from bcd.tui.screens.lab_commands import LabCommands  # noqa: PLC0415  # not before the first frame
+
+    return LabCommands
 
 
 class ConsoleApp(App[int]):
@@ -70,21 +75,13 @@ class ConsoleApp(App[int]):
 
     CSS = resources.files("bcd.tui").joinpath("console.tcss").read_text(encoding="utf-8")  # in a packed binary, no path
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {ConsoleCommands, LabCommands}  # noqa: RUF012  # Textual's own type is no ClassVar
+    COMMANDS = {ConsoleCommands, _lab_commands}  # noqa: RUF012  # Textual's own type is no ClassVar
     TITLE = "bcd"
-    MODES: ClassVar[dict[str, type]] = {  # type: ignore[assignment]  # Textual's own type is wider
-        "overview": OverviewScreen,
-        "failed": FailedScreen,
-        "doctor": DoctorScreen,
-        "check": CheckScreen,
-        "history": HistoryScreen,
-        "journal": JournalScreen,
-        "config": ConfigScreen,
-    }
+    MODES: ClassVar = {name: screen_maker(name) for name in SCREENS}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(str(number), f"switch_mode('{name}')", name.capitalize(), show=False, id=f"go.{name}")
-            for number, name in enumerate(MODES, start=1)
+            for number, name in enumerate(SCREENS, start=1)
         ),
         Binding("q", "quit", "Quit", id="quit"),
         # Where a field takes the letters these are left, and the footer shows them.
@@ -99,9 +96,9 @@ class ConsoleApp(App[int]):
 
     # Not repainted: an app's reactive draws the whole screen anew; the screens watch these and draw what differs.
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
-    report: reactive[Report | None] = reactive(None, repaint=False)
+    report: reactive["Report | None"] = reactive(None, repaint=False)
     events: reactive[tuple[Json, ...]] = reactive((), repaint=False)
-    acceptance: reactive[Acceptance | BcdError | None] = reactive(None, repaint=False)
+    acceptance: reactive["Acceptance | BcdError | None"] = reactive(None, repaint=False)
     journal_source: reactive[str] = reactive("", repaint=False)
 
     def __init__(
@@ -131,7 +128,12 @@ class ConsoleApp(App[int]):
         self._journal = journal
         self.view = view
         """Where it opens."""
-        self._theme = theme
+        for known in THEMES:
+            self.register_theme(known)
+        # Before anything is parsed: a theme that is set later has all of it parsed twice.
+        self.set_reactive(ConsoleApp.theme, theme)
+        self.stylesheet = OnceParsed(variables=self.get_css_variables())
+        self._refresh_truecolor_filter(self.ansi_theme)
         self._evidence = evidence
         self._lines: list[str] = []
         self.start_anew_at: View | None = None
@@ -160,9 +162,6 @@ class ConsoleApp(App[int]):
             self._add_lab(self.lab)
         self.snapshot = self._read()
         self.events = self._read_events()
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = self._theme
         await self.switch_mode(self.view.screen)
         threading.Thread(target=self._keep_looking, daemon=True).start()
         threading.Thread(target=self._follow_journal, daemon=True).start()
@@ -184,6 +183,8 @@ class ConsoleApp(App[int]):
                 self._running_loop.call_soon_threadsafe(self.exit, int(status), int(status))
 
     def _add_lab(self, lab: LabPort) -> None:
+        from bcd.tui.screens.lab import LabScreen  # noqa: PLC0415  # only over a lab
+
         self.add_mode("lab", lambda: LabScreen(lab, read_only=self._read_only))
         self.bind(str(len(self.MODES) + 1), "switch_mode('lab')", description="Lab", show=False)
 
@@ -197,15 +198,15 @@ class ConsoleApp(App[int]):
     def _add_lines(self, lines: list[str]) -> None:
         self._lines = (self._lines + lines)[-_LINES:]
         screen = self.screen
-        if isinstance(screen, JournalScreen):
-            screen.add(lines)
+        if isinstance(screen, ConsoleScreen):
+            screen.add_lines(lines)
 
     @property
     def journal_lines(self) -> list[str]:
         """The last lines of the log."""
         return self._lines
 
-    def on_check_screen_judge(self, message: CheckScreen.Judge) -> None:
+    def on_check_screen_judge(self, message: "CheckScreen.Judge") -> None:
         """Judge a manifest in a thread: hashing the other slot may take a while."""
         threading.Thread(target=self._judge_in_thread, args=(message.given,), daemon=True).start()
 
@@ -229,6 +230,8 @@ class ConsoleApp(App[int]):
 
     def action_help(self) -> None:
         """List the keys that hold here, now."""
+        from bcd.tui.screens.help import HelpScreen  # noqa: PLC0415  # not before the first frame
+
         self.push_screen(HelpScreen(rows_of(self, self.screen.active_bindings.values())))
 
     def action_arrow(self, key: str) -> None:
@@ -240,6 +243,8 @@ class ConsoleApp(App[int]):
     def action_evidence(self) -> None:
         """Show what the values on the screen rest on."""
         if self.snapshot is not None:
+            from bcd.tui.screens.evidence import EvidenceScreen  # noqa: PLC0415  # not before the first frame
+
             self.push_screen(EvidenceScreen(evidence_of(self.snapshot), self._evidence))
 
     def action_start_anew(self) -> None:
@@ -251,6 +256,9 @@ class ConsoleApp(App[int]):
     def _keep_looking(self) -> None:
         """Look for ever, from a thread of its own; hand over only what is drawn otherwise."""
         shown, events = self.snapshot, self.events
+        self._look_now.wait(_LOOK_SECONDS)  # the first frame comes before what no frame needs yet
+        load_all()
+        gc.enable()  # where it was disabled for a fast start
         watches_terminal = self._signals or (self.lab is not None and not self.is_headless)
         with contextlib.suppress(*_ENDED):  # the app ended meanwhile
             while self.is_running:
@@ -300,7 +308,7 @@ class ConsoleApp(App[int]):
         with contextlib.suppress(*_ENDED):
             self.call_from_thread(setattr, self, "report", report)
 
-    def on_doctor_screen_copy(self, message: DoctorScreen.Copy) -> None:
+    def on_doctor_screen_copy(self, message: "DoctorScreen.Copy") -> None:
         """Copy the command of a finding."""
         self.copy_to_clipboard(message.text)
 
@@ -316,7 +324,7 @@ class ConsoleApp(App[int]):
             self._driver.write(sequence)
         self.notify("sent to the terminal's clipboard", markup=False)
 
-    def on_failed_screen_clear(self, message: FailedScreen.Clear) -> None:
+    def on_failed_screen_clear(self, message: "FailedScreen.Clear") -> None:
         """Forget failed versions, in a thread."""
         threading.Thread(target=self._clear_in_thread, args=(message.versions,), daemon=True).start()
 

@@ -44,7 +44,7 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
         ),
         Evidence(name="current", value=status.current.target or "none", path=layout.current, rule="what starts"),
         Evidence(
-            name="floor", value=str(status.floor), path=layout.update_record, rule="never falls; raised by a welcome"
+            name="floor", value=status.floor_words, path=layout.update_record, rule="never falls; raised by a welcome"
         ),
         Evidence(
             name="pins",

@@ -26,14 +26,14 @@ def changes(before: Snapshot | None, now: Snapshot) -> list[str]:
         return [] if before is not None and before.status is None else [f"{trouble.message}" if trouble else "unknown"]
     status = now.status
     if before is None or before.status is None:
-        said.append(f"{now.runs}, release floor {status.floor}.")
+        said.append(f"{now.runs}, release floor {status.floor_words}.")
     elif before.status.current.slot != status.current.slot:
         said.append(f"current is slot {status.current.slot} now: {now.running or 'what it holds is not known'}.")
     sentence = phase_of(now).sentence
     if before is None or phase_of(before).sentence != sentence:
         said.append(f"{sentence[:1].upper()}{sentence[1:]}.")
-    if before is not None and before.status is not None and before.status.floor != status.floor:
-        said.append(f"The release floor is {status.floor} now.")
+    if before is not None and before.status is not None and before.status.floor_words != status.floor_words:
+        said.append(f"The release floor is {status.floor_words} now.")
     said += _countdown(before, now)
     if before is not None and (before.agent is None) != (now.agent is None):
         said.append("The agent answers." if now.agent is not None else "No agent answers any more.")

@@ -11,6 +11,9 @@ from textual.app import App
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
+from bcd.tui.places import screen_class
+from bcd.tui.widgets.top_bar import SCREENS
+
 _PLAIN = ("app.", "screen.")
 
 
@@ -28,8 +31,8 @@ def commands_of(app: "App[Any]") -> Iterator[Command]:
         name = f"Go to {binding.description}" if binding.action.startswith("switch_mode") else binding.description
         if binding.action != "command_palette":
             yield Command(name, f"key {app.get_key_display(binding)}", partial(app.run_action, binding.action))
-    for mode, screen in app.MODES.items():
-        for binding in _distinct(screen.BINDINGS):  # type: ignore[union-attr]  # ours are classes
+    for mode in SCREENS:
+        for binding in _distinct(screen_class(mode).BINDINGS):
             if not binding.action.startswith(_PLAIN):
                 name = f"{mode.capitalize()}: {binding.description}"
                 yield Command(name, f"key {app.get_key_display(binding)}", partial(_act_on, app, mode, binding))

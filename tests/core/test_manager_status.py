@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bcd.core.status import Status, status_lines
+from bcd.core.build import Build
+from bcd.core.status import Status, read_status, status_lines
 from bcd.core.statusjson import status_json
 from tests.core.node_root import NOW, Node, Process, make_release, quick_directory, quick_node
 
@@ -354,3 +355,21 @@ def test_nobody_may_not_change_anything_by_acting(open_node: Node) -> None:
 
     assert Process(work).ended() == 0
     assert open_node.tree(history=True) == before
+
+
+@pytest.mark.parametrize(("looks", "floor"), [(10, "10"), (12, "at least 0")], ids=["the old binary", "the new one"])
+def test_the_floor_does_not_seem_to_fall_while_a_first_release_waits(fresh: Node, looks: int, floor: str) -> None:
+    """Nothing was ever confirmed here: only the binary from before the swap knows its sequence."""
+    manager = fresh.manager(sequence=10)
+    manager.settle()
+    fresh.stage(TWO)
+    assert manager.prepare(TWO.section, server_time=None) is not None
+    manager.swap(TWO.section, server_time=None, command_id=None)
+    assert read_status(fresh.config, Build("1.0.0", looks, 0, fakehw=False), fresh.clock).floor_words == floor
+
+
+def test_the_binary_that_waits_knows_the_floor_of_the_slot_that_it_took_over_from(fresh: Node) -> None:
+    fresh.update(ONE)
+    fresh.swap(TWO)
+    Path(fresh.layout.update_record).write_text('{"format": 1, "sequence": 0, "failed": []}')
+    assert read_status(fresh.config, Build("1.2.0", 12, 0, fakehw=False), fresh.clock).floor_words == "11"

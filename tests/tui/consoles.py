@@ -60,7 +60,9 @@ class World:
     def _judge(self, given: str) -> Acceptance:
         raise UsageError("bad-manifest", f"{given} is no manifest")
 
-    def app(self, start_at: str = "overview", *, signals: bool = False, view: View | None = None) -> ConsoleApp:
+    def app(
+        self, start_at: str = "overview", *, signals: bool = False, view: View | None = None, theme: str = "bcd-dark"
+    ) -> ConsoleApp:
         """A console over this world."""
         return ConsoleApp(
             read=lambda: self.snapshot,
@@ -70,6 +72,7 @@ class World:
             judge=self._judge,
             journal=NoJournal("no journal here"),
             view=view or View(screen=start_at),
+            theme=theme,
             signals=signals,
             lab=self.lab,
             read_only=self.read_only,

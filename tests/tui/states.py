@@ -71,7 +71,7 @@ def failed_entry(
 
 def agent(**more: object) -> dict[str, object]:
     """An agent's live state, at rest and welcomed."""
-    return {"phase": "idle", "session": {"state": "welcomed", "error": None}, **more}
+    return {"version": Foreign("1.4.0"), "phase": "idle", "session": {"state": "welcomed", "error": None}, **more}
 
 
 def status(

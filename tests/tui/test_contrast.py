@@ -93,8 +93,7 @@ def console(monkeypatch: pytest.MonkeyPatch, theme: str) -> ConsoleApp:
     """A console in a theme, its looks at the disk out of the way."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     world = World(states.rolled_back(), events=EVENTS, report=REPORT)
-    app = world.app()
-    app._theme = theme
+    app = world.app(theme=theme)
     monkeypatch.setattr(app, "_keep_looking", lambda: None)
     return app
 

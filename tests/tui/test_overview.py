@@ -89,13 +89,18 @@ async def test_a_configuration_that_breaks_and_mends_while_open() -> None:
         assert "relase_pins" not in text_of(app)
 
 
-async def test_every_state_after_every_other_on_every_screen() -> None:
+@pytest.mark.parametrize(
+    "order",
+    [tuple(states.EVERY.values()), pytest.param(tuple(reversed(states.EVERY.values())), marks=pytest.mark.slow)],
+    ids=["there", "back"],
+)
+async def test_every_state_after_another_on_every_screen(order: tuple[states.Make, ...]) -> None:
     """No order of states leaves a screen that raises."""
     world = World(states.at_rest())
     async with opened(world) as (app, pilot):
         for name in app.MODES:
             await app.switch_mode(name)
-            for make in (*states.EVERY.values(), *reversed(states.EVERY.values())):
+            for make in order:
                 app.snapshot = make()
                 await pilot.pause()
                 assert "bcd" in text_of(app)

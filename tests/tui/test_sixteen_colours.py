@@ -12,8 +12,7 @@ from tests.tui.test_contrast import REPORT
 @pytest.mark.parametrize("theme", ["bcd-dark", "bcd-light", "bcd-contrast"])
 async def test_sixteen_colours(theme: str) -> None:
     """C14: `TERM=linux`. 3 : 1 is what its palette allows."""
-    app = World(states.pending(), report=REPORT).app()
-    app._theme = theme
+    app = World(states.pending(), report=REPORT).app(theme=theme)
     faint = set()
     async with app.run_test(size=(120, 36)) as pilot:
         for name in ConsoleApp.MODES:

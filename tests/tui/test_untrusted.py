@@ -86,7 +86,11 @@ def everything_is(text: str) -> Snapshot:
     return states.changed(states.pending(), status=shown, agent=live)
 
 
-@pytest.mark.parametrize("text", NASTY, ids=lambda text: ascii(text)[:20])
+@pytest.mark.parametrize(
+    "text",
+    [*NASTY[:3], *(pytest.param(t, marks=pytest.mark.slow) for t in NASTY[3:])],
+    ids=lambda text: ascii(text)[:20],
+)
 async def test_every_screen_takes_any_text_in_every_place(text: str) -> None:
     events: tuple[Json, ...] = (
         {"at": 1, "event": Foreign(text), "version": Foreign(text), "reason": Foreign(text), "slot": [Foreign(text)]},
@@ -143,7 +147,11 @@ async def test_a_version_that_acts_on_a_terminal_is_asked_about_in_its_clean_for
         assert_harmless(app)
 
 
-@pytest.mark.parametrize("text", [NASTY[0], NASTY[1], "\ud800"], ids=lambda text: ascii(text)[:20])
+@pytest.mark.parametrize(
+    "text",
+    [NASTY[1], *(pytest.param(t, marks=pytest.mark.slow) for t in (NASTY[0], "\ud800"))],
+    ids=lambda text: ascii(text)[:20],
+)
 async def test_errors(text: str) -> None:
     """The configuration's trouble on every screen, and a clearing's in a toast."""
     trouble = UsageError("bad-config", f"/etc/bcd: {Foreign(text)}", f"did you mean {Foreign(text)}?")

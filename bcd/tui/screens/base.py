@@ -53,6 +53,9 @@ class ConsoleScreen(Screen[None]):
         """Show a snapshot."""
         raise NotImplementedError
 
+    def add_lines(self, lines: list[str]) -> None:
+        """Lines that came into the log, for the screen that shows it."""
+
     @property
     def view(self) -> View:
         """Where one is on this screen."""

@@ -1,7 +1,7 @@
 """Release check: would this node take that release? Each check of the rules in order, passed, failed or not reached."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -11,11 +11,13 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from bcd.core.acceptance import Acceptance
 from bcd.core.errors import BcdError
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
+
+if TYPE_CHECKING:
+    from bcd.core.acceptance import Acceptance
 
 _MARKS = {
     "passed": ("ok", "green"),
@@ -36,7 +38,7 @@ class CheckScreen(ConsoleScreen):
         Binding("escape", "leave", "Leave the field", id="check.leave"),
     ]
 
-    answer: reactive[Acceptance | BcdError | None] = reactive(None)
+    answer: reactive["Acceptance | BcdError | None"] = reactive(None)
 
     class Judge(Message):
         """The operator wants this manifest judged: a path, or its text where it starts with a brace."""
@@ -88,11 +90,11 @@ class CheckScreen(ConsoleScreen):
             self.query_one("#check-answer", Static).update(Text.styled("checking ...", "dim"))
             self.post_message(self.Judge(event.value.strip()))
 
-    def _take_answer(self, answer: Acceptance | BcdError | None) -> None:
+    def _take_answer(self, answer: "Acceptance | BcdError | None") -> None:
         self.query_one("#check-answer", Static).update(_drawn(answer))
 
 
-def _drawn(answer: Acceptance | BcdError | None) -> Text:
+def _drawn(answer: "Acceptance | BcdError | None") -> Text:
     if answer is None:
         return Text.styled("Nothing is changed by a check, and nothing is fetched.", "dim")
     if isinstance(answer, BcdError):

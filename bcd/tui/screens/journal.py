@@ -36,12 +36,12 @@ class JournalScreen(ConsoleScreen):
     def on_screen_resume(self) -> None:
         """Catch up with what came meanwhile."""
         self.query_one("#journal-lines", RichLog).clear()
-        self.add(getattr(self.app, "journal_lines", []))
+        self.add_lines(getattr(self.app, "journal_lines", []))
 
     def take(self, snapshot: Snapshot) -> None:
         """The lines come of themselves."""
 
-    def add(self, lines: Iterable[str]) -> None:
+    def add_lines(self, lines: list[str]) -> None:
         """Append lines, already made safe to show."""
         log = self.query_one("#journal-lines", RichLog)
         for line in lines:

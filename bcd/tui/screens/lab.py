@@ -212,7 +212,7 @@ def _slots(snapshot: Snapshot) -> Text:
         text.append(f"slot {slot}: {held}", style="bold green" if role.startswith("c") else "")
     if status.current.slot is None:
         text.append(f"     {status.version} runs from the installed file", style="dim")
-    text.append(f"     floor {status.floor}")
+    text.append(f"     floor {status.floor_words}")
     failed = () if status.update.value is None else status.update.value.failed
     if failed:
         text.append(f"     failed: {', '.join(entry.version for entry in reversed(failed))}", style="bold red")
