@@ -31,6 +31,7 @@ _LAUNCHER = """#!/bin/sh
 """
 # Why through an open file: an update replaces the very name that a running process was started by, and Python loads
 # modules when they are first wanted. By name it would load them from the new release into the old process.
+# Why -s: in a split lab root runs it too, and loads nothing from a home directory.
 # Why a shell: a shebang line holds one argument, no spaces, and on older kernels 127 bytes.
 
 _UNCHECKED_HASH_PYC = (0b01).to_bytes(4, "little")

@@ -86,7 +86,7 @@ def _copy(directory: Path) -> Runtime:
     library = directory / sys.platlibdir / f"python{sys.version_info.major}.{sys.version_info.minor}"
     for source in dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")):
         shutil.copytree(source, library, ignore=_LEFT_OUT, dirs_exist_ok=True)
-    packages = library / "site-packages"
+    packages = directory / "packages"
     for distribution in _required("bcd"):
         for file in distribution.files or ():
             found = Path(str(distribution.locate_file(file)))
@@ -101,9 +101,9 @@ def _copy(directory: Path) -> Runtime:
     shared.mkdir()
     for name in _shared_libraries():
         shutil.copy(name, shared)
-    return Runtime(
-        interpreter=str(interpreter), environment={"PYTHONHOME": str(directory), "LD_LIBRARY_PATH": str(shared)}
-    )
+    # By PYTHONPATH, since a distribution's Python may look for packages elsewhere than in site-packages.
+    environment = {"PYTHONHOME": str(directory), "PYTHONPATH": str(packages), "LD_LIBRARY_PATH": str(shared)}
+    return Runtime(interpreter=str(interpreter), environment=environment)
 
 
 def _required(name: str, seen: set[str] | None = None) -> Iterator[importlib.metadata.Distribution]:

@@ -15,7 +15,7 @@ from bcd.lab.supervisor import Supervisor
 from bcd.lab.world import INSTALLED_VERSION
 
 _DEADLINE_SECONDS = 120.0
-_LATEST_SECONDS = 150.0
+_LATEST_SECONDS = 180.0
 """The deadline, what the helper leaves to the node, and what it gives it to end."""
 _BACKOFF_SECONDS = 30.0
 """What the node waits in all, after as many helpers that hung up."""
