@@ -12,7 +12,7 @@ from bcd.core.durable import as_host_error
 from bcd.core.errors import HostError
 from bcd.core.layout import Layout
 from bcd.core.links import CURRENT, read_link
-from bcd.core.records import Failed, PendingRecord, Reading, T, read_pending, read_update
+from bcd.core.records import Failed, PendingRecord, Reading, T, read_pending, read_slots, read_update
 from bcd.core.text import raw
 
 
@@ -32,6 +32,18 @@ class Look:
             HostError: `io-error`, it may not or can't be read.
         """
         return _value(self._layout.pending_record, read_pending(self._layout.pending_record))
+
+    def current_version(self) -> str | None:
+        """The version in the current slot, by its record; None where there is no such slot or record.
+
+        Raises:
+            HostError: `io-error`, it may not or can't be read.
+        """
+        with as_host_error("look at the current slot"):
+            current = read_link(self._layout.slots_dir, CURRENT).slot
+        slots = _value(self._layout.slots_record, read_slots(self._layout.slots_record))
+        record = None if slots is None or current is None else slots.of(current)
+        return None if record is None else raw(record.version)
 
     def failed(self) -> dict[str, Failed]:
         """What failed here, by version.

@@ -73,9 +73,7 @@ class Manager:
         """The version that runs here: this process's own, or under the helper the current slot's (section 10)."""
         if not self._under_helper:
             return self._build.version
-        current = read_link(self._layout.slots_dir, CURRENT).slot
-        record = None if current is None else self._store.slots().of(current)
-        return self._build.version if record is None else raw(record.version)
+        return self.look.current_version() or self._build.version
 
     @property
     def _under_helper(self) -> bool:

@@ -18,11 +18,10 @@ from bcd.core.config import Config
 from bcd.core.errors import BcdError, HostError, Refusal
 from bcd.core.layout import layout_of
 from bcd.core.leftovers import remove_stale_downloads
-from bcd.core.links import CURRENT, read_link
 from bcd.core.look import Look
-from bcd.core.records import Json, PendingRecord, read_slots
+from bcd.core.records import Json, PendingRecord
 from bcd.core.settle import Outcome
-from bcd.core.text import clean, raw
+from bcd.core.text import clean
 from bcd.helper import wire
 from bcd.helper.peer import peer_of
 from bcd.helper.wire import Malformed
@@ -61,10 +60,10 @@ class HelperManager:
 
     def running_version(self) -> str:
         """The version that runs here: the current slot's record, as the helper sees it too."""
-        current = read_link(self._layout.slots_dir, CURRENT).slot
-        slots = read_slots(self._layout.slots_record).value
-        record = None if slots is None or current is None else slots.of(current)
-        return self._build.version if record is None else raw(record.version)
+        try:
+            return self.look.current_version() or self._build.version
+        except HostError:
+            return self._build.version
 
     def settle(self) -> Settled:
         """Have this start settled. Raises as `Manager.settle`, and HostError `helper-unreachable`."""

@@ -119,10 +119,11 @@ class Server:
                 return
             except (TimeoutError, OSError):
                 return
-            if line is None or not await self._send(connection, await self._answer(connection, line, peer)):
+            answer = None if line is None else await self._answer(connection, line, peer)
+            if answer is None or not await self._send(connection, answer):
                 return
 
-    async def _answer(self, connection: socket.socket, line: bytes, peer: Peer) -> Json:
+    async def _answer(self, connection: socket.socket, line: bytes, peer: Peer) -> Json | None:
         if len(line) <= _SHORT_BYTES:
             request = self._read(line)
             if not isinstance(request, Request):
@@ -132,9 +133,9 @@ class Server:
                 return await self._looker.run(lambda: self._dispatch.answer(request))
             return await self._worker.run(lambda: self._work(connection, request, peer))
 
-        def read_and_work() -> Json:
+        def read_and_work() -> Json | None:
             # 4 MiB take their time to read, and are nobody else's.
-            request = {} if _is_gone(connection) else self._read(line)
+            request = None if _is_gone(connection) else self._read(line)
             return self._work(connection, request, peer) if isinstance(request, Request) else request
 
         return await self._worker.run(read_and_work)
@@ -149,9 +150,9 @@ class Server:
         except Malformed as error:
             return self._dispatch.malformed(str(error))
 
-    def _work(self, connection: socket.socket, request: Request, peer: Peer) -> Json:
+    def _work(self, connection: socket.socket, request: Request, peer: Peer) -> Json | None:
         if _is_gone(connection):
-            return {}
+            return None
         if request.method in (wire.SETTLE, wire.SWAP):
             # The agent: one that was started anew may have settled with another of us.
             self._settled_by(peer)
