@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,10 +49,13 @@ OLD = make_release("1.0.5", 5, expires_at=_LATER)
 BIG = make_release("1.4.0", 14, expires_at=_LATER, data=program("1.4.0") + b"#" * 4_000_000)
 
 
+@cache
 def why_not() -> str | None:
     """Why there can be no attack here; None where there can."""
     if os.geteuid() != 0:
         return "needs root and a second user"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+        return "needs mount namespaces, which this container does not give"
     if _roots_place() is None:
         return "needs a directory that is root's alone (/run, /var/lib or /root)"
     return None
