@@ -21,7 +21,7 @@ from bcd.core.leftovers import remove_stale_downloads
 from bcd.core.look import Look
 from bcd.core.records import Json, PendingRecord
 from bcd.core.settle import Outcome
-from bcd.core.text import clean
+from bcd.core.text import clean, raw
 from bcd.helper import wire
 from bcd.helper.peer import peer_of
 from bcd.helper.wire import Malformed
