@@ -33,8 +33,8 @@ lab: $(VENV)/.stamp-bcd  ## a whole world on this machine: gateway, releases goo
 test: $(VENV)/.stamp-dev  ## the everyday tests, under five minutes on two cores
 	@$(PYTEST) $(ARGS)
 
-test-system: $(VENV)/.stamp-dev  ## the slow tests, and the lab's full tour
-	@$(PYTEST) -m slow $(ARGS) || [ $$? -eq 5 ]  # 5: there is no slow test
+test-system: $(VENV)/.stamp-dev  ## the slow tests (machines with two systemds among them: as root), and the lab's full tour
+	@$(PYTEST) -n 3 -m slow $(ARGS) || [ $$? -eq 5 ]  # 5: there is no slow test
 	@$(BIN)/bcd lab tour
 
 check: $(VENV)/.stamp-dev  ## lint, format, types, layers, docs

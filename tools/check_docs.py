@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "reference" / "errors.md"
 EXITS = ROOT / "docs" / "reference" / "exit-status.md"
 DECISIONS = ROOT / "docs" / "decisions"
+CHECKS = ROOT / "docs" / "reference" / "checks.md"
+RUNBOOK = ROOT / "docs" / "operations" / "runbook.md"
 LINE_LIMIT = 120
 
 _CODE = re.compile(r"^[a-z]+(-[a-z]+)*$")
@@ -26,7 +28,7 @@ _FENCE = re.compile(r"^( *)(```|~~~)")
 
 def main() -> int:
     """Print what is wrong, a line each; 1 when anything is."""
-    problems = [*_error_codes(), *_exit_statuses(), *_decisions()]
+    problems = [*_error_codes(), *_exit_statuses(), *_decisions(), *_runbook()]
     for page in _pages():
         problems += _links(page)
         problems += _widths(page)
@@ -93,6 +95,19 @@ def _decisions() -> Iterator[str]:
             yield f"{_name(record)} should be number {number:04}"
         if record.name not in index:
             yield f"{_name(DECISIONS / 'README.md')} does not list {record.name}"
+
+
+def _runbook() -> Iterator[str]:
+    """An entry for each check, in their order; the list of checks is made from the code."""
+    checks, entries = (re.findall(r"^### (.+)$", page.read_text(), re.MULTILINE) for page in (CHECKS, RUNBOOK))
+    for name in checks:
+        if name not in entries:
+            yield f"{_name(RUNBOOK)} has no entry for {name}"
+    for name in entries:
+        if name not in checks:
+            yield f"{_name(RUNBOOK)} has an entry for {name}, which is no check"
+    if sorted(checks) == sorted(entries) and checks != entries:
+        yield f"{_name(RUNBOOK)} has its entries in another order than {_name(CHECKS)}"
 
 
 def _links(page: Path) -> Iterator[str]:

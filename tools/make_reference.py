@@ -48,6 +48,8 @@ def _checks_page() -> str:
         lines += ["", f"## {category}"]
         for check in checks:
             lines += ["", f"### {check.id}", "", f"Well when {check.summary}.", "", check.why]
+            anchor = check.id.replace(".", "")
+            lines += ["", f"[What to do](../operations/runbook.md#{anchor})"]
             if check.network:
                 lines += ["", "Needs the network; `--offline` leaves it out."]
     return "\n".join(lines) + "\n"

@@ -4,10 +4,14 @@ Text from outside that reached a log can neither write a terminal nor forge a li
 """
 
 import logging
+import os
 import sys
 import time
 
 from bcd.core.text import clean
+
+_PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+"""From which level on a record has which syslog priority; 7 below."""
 
 
 class CleanFormatter(logging.Formatter):
@@ -19,9 +23,22 @@ class CleanFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
+        return f"{self.formatTime(record)} {record.levelname:<7} {self.said(record)}"
+
+    def said(self, record: logging.LogRecord) -> str:
+        """Logger, message and, where there is one, the traceback."""
         message = clean(record.getMessage(), 4000)
         trace = f" {clean(self.formatException(record.exc_info), 8000)}" if record.exc_info else ""
-        return f"{self.formatTime(record)} {record.levelname:<7} {record.name}: {message}{trace}"
+        return f"{record.name}: {message}{trace}"
+
+
+class JournalFormatter(CleanFormatter):
+    """Logger and message, with the priority as the journal wants it (sd-daemon(3)); it knows the time by itself."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        priority = next((number for level, number in _PRIORITIES if record.levelno >= level), 7)
+        return f"<{priority}>{self.said(record)}"
 
 
 class TalkFormatter(logging.Formatter):
@@ -30,6 +47,17 @@ class TalkFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
         return f"bcd: {clean(record.getMessage())}"
+
+
+def service_formatter() -> logging.Formatter:
+    """For what runs as a service: the journal's form where standard error is the journal, the plain one elsewhere."""
+    try:
+        found = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return CleanFormatter()
+    # The variable alone is no proof: a child, or a shell behind `2>file`, inherits it.
+    is_journal = os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return JournalFormatter() if is_journal else CleanFormatter()
 
 
 def log_to_stderr(formatter: logging.Formatter, level: str = "WARNING") -> None:

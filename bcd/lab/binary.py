@@ -16,7 +16,7 @@ from bcd.core import steps
 from bcd.lab.clock import CLOCK_FILE_VARIABLE, step_this_process
 
 FAULT_FILE_VARIABLE = "BCD_LAB_FAULT_FILE"
-_ARCHIVE = 3
+_ARCHIVE = 9
 """The descriptor by which the launcher hands the open binary to Python (see `packing`)."""
 
 

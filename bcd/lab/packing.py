@@ -27,11 +27,12 @@ PROGRAM_OF_ANOTHER_MACHINE = b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\
 """The header of a program for the s390x, which no lab runs on."""
 
 _LAUNCHER = """#!/bin/sh
-{exports}exec {interpreter} -s -B /proc/self/fd/3 "$0" "$@" 3<"$0"
+{exports}exec {interpreter} -s -B /proc/self/fd/9 "$0" "$@" 9<"$0"
 """
 # Why through an open file: an update replaces the very name that a running process was started by, and Python loads
 # modules when they are first wanted. By name it would load them from the new release into the old process.
 # Why -s: in a split lab root runs it too, and loads nothing from a home directory.
+# Why 9: systemd passes a service's sockets from 3 on.
 # Why a shell: a shebang line holds one argument, no spaces, and on older kernels 127 bytes.
 
 _UNCHECKED_HASH_PYC = (0b01).to_bytes(4, "little")

@@ -21,6 +21,7 @@ from bcd.core.config import Config
 from bcd.core.download import Fetcher
 from bcd.core.errors import BcdError, HostError, Refusal
 from bcd.core.layout import layout_of
+from bcd.core.notify import notify, ready
 from bcd.core.records import PendingRecord
 from bcd.core.section import named_version
 from bcd.core.settle import Outcome
@@ -125,8 +126,13 @@ class Agent:
         elif self._manager is not None:
             self._start(self._settle_later(self._manager))
         self._start(self._session.run())
+        # No gateway is waited for: whether one welcomes this binary is the deadline's to judge, not the service manager's.
+        ready(f"bcd {self._build.version} runs as {self._role}")
         try:
-            return await self._ending
+            ending = await self._ending
+            if ending is Ending.STOPPED:
+                notify("STOPPING=1")
+            return ending
         finally:
             await self._close()
 

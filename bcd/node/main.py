@@ -15,6 +15,7 @@ from bcd.core.durable import as_host_error, make_directories
 from bcd.core.errors import BcdError, HostError, UsageError
 from bcd.core.exits import ExitStatus
 from bcd.core.manager import Manager
+from bcd.core.notify import leaving, staying
 from bcd.core.service import service_manager
 from bcd.core.text import clean
 from bcd.helper.client import HelperManager
@@ -121,6 +122,8 @@ def _become(entrypoint: str, manager: UpdateManager | None, lock: AgentLock) -> 
 def _exec_failure(entrypoint: str, lock: AgentLock) -> str:
     try:
         with lock.handed_over():
+            leaving()
             exec_entrypoint(entrypoint)
     except OSError as error:
+        staying()
         return error.strerror or str(error)

@@ -6,11 +6,13 @@ written on an operator's terminal, and so to the clipboard, over other lines, or
 
 import json
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from bcd.commands.logs import CleanFormatter, TalkFormatter, log_to_stderr
+from bcd.commands.logs import CleanFormatter, JournalFormatter, TalkFormatter, log_to_stderr, service_formatter
 from tests.commands.node_dir import Node, failed, slot_entry
 from tests.commands.running import Done, Runner, acting_on_a_terminal, without_colour
 from tests.commands.test_live_state import DOWNLOADING, agent, says
@@ -210,7 +212,7 @@ def test_a_real_terminal_gets_nothing_but_our_own_colours(run: Runner, node: Nod
 @pytest.mark.parametrize(
     "name", ["bcd.node.session", "websockets.client", "asyncio", "urllib3.connectionpool", "py.warnings"]
 )
-@pytest.mark.parametrize("formatter", [CleanFormatter, TalkFormatter])
+@pytest.mark.parametrize("formatter", [CleanFormatter, JournalFormatter, TalkFormatter])
 def test_a_log_line_is_one_line_and_acts_on_nothing(
     formatter: type[logging.Formatter], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,6 +235,27 @@ def test_an_agents_log_line_has_time_level_and_name(capsys: pytest.CaptureFixtur
     logging.getLogger("bcd.node").handle(record)
     logging.getLogger("bcd.node").debug("not this")
     assert capsys.readouterr().err == "2026-09-21T14:13:20Z WARNING bcd.node: it said \\x1b\n"
+
+
+def test_the_journal_gets_levels_and_no_second_time(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr(JournalFormatter(), "DEBUG")
+    log = logging.getLogger("bcd.node")
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        log.log(level, "it said %s", "\x1b\n<0>")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"<{number}>bcd.node: it said \\x1b\\x0a<0>" for number in (7, 6, 4, 3, 3)]
+
+
+@pytest.mark.parametrize(("offset", "form"), [(0, JournalFormatter), (1, CleanFormatter)])
+def test_only_a_stderr_that_is_the_journal_is_written_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int, form: type[logging.Formatter]
+) -> None:
+    """A child, or a shell behind `2>file`, inherits the variable all the same."""
+    with (tmp_path / "stream").open("w") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino + offset}")
+        assert type(service_formatter()) is form
 
 
 def test_a_log_that_can_not_be_written_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,10 +5,11 @@ Instead of replacing the test run, an exec of a program raises `Replaced`; of an
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,26 @@ def test_a_release_that_cannot_be_started_is_rolled_back_by_the_old_process(
     assert station.node.runs() == "1.0.0"
     assert station.node.json(station.node.layout.pending_record) is None
     assert station.node.floor() == 0
+
+
+def test_systemd_is_told_of_each_agent_that_is_ready_and_of_the_exec_between(
+    station: Station, server: ReleaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A binary that hangs before its first line has no timer of its own: the exec's time limit ends it."""
+    told: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        release = published(server, data=b"\0\1\2 no program")
+        command = station.gateway.push_command(NODE_ID, release.section)
+        with meanwhile(lambda: wait(station, lambda s: s.page.commands[command].finished and s.page.welcomed())):
+            assert run_agent("node", station.node.config, OLD) is ExitStatus.OK
+        with suppress(BlockingIOError):
+            while True:
+                told.append(manager.recv(4096).decode().split("\n")[0])
+    once = ["READY=1", "WATCHDOG_USEC=60000000", "WATCHDOG_USEC=0"]
+    assert told == [*once, "READY=1", "STOPPING=1"]
 
 
 def test_no_agent_runs_while_current_names_what_cannot_be_started(

@@ -33,9 +33,9 @@ def made(directory: Path) -> Path:
     return path
 
 
-def variant(binary: bytes, *, version: str, sequence: int, first: str = "") -> bytes:
-    """The binary as another release for the lab; `first` is source that runs before bcd's first line."""
-    stamp = f"VERSION = {version!r}\nSEQUENCE = {sequence}\nBUILT_AT = {BUILT_AT}\nFAKEHW = True\n"
+def variant(binary: bytes, *, version: str, sequence: int, first: str = "", fakehw: bool = True) -> bytes:
+    """The binary as another release; `first` is source that runs in the place of the binary's first Python."""
+    stamp = f"VERSION = {version!r}\nSEQUENCE = {sequence}\nBUILT_AT = {BUILT_AT}\nFAKEHW = {fakehw}\n"
     changed = io.BytesIO(binary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # each name is there twice, and the last one counts
@@ -44,6 +44,20 @@ def variant(binary: bytes, *, version: str, sequence: int, first: str = "") -> b
             if first:
                 archive.writestr("bundle_boot.pyc", _compiled(first, "bundle_boot.py"))
     return changed.getvalue()
+
+
+def with_power_cuts() -> str:
+    """The binary's first Python, with the lab's power cut armed by the environment (`bcd.lab.binary`)."""
+    boot, entry = (TREE / "packaging/bundle_boot.py").read_text(), "from bcd.cli import entry"
+    assert entry in boot
+    return boot.replace(
+        entry,
+        "from pathlib import Path\n"
+        "from bcd.lab.binary import FAULT_FILE_VARIABLE, cut_power_by\n"
+        "if FAULT_FILE_VARIABLE in os.environ:\n"
+        "    cut_power_by(Path(os.environ[FAULT_FILE_VARIABLE]))\n"
+        f"{entry}",
+    )
 
 
 def _compiled(source: str, name: str) -> bytes:
