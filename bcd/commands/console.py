@@ -54,7 +54,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
     """
     require_terminal()
     gc.disable()  # a start makes no garbage: this is a tenth of the time to the first frame, after which it is enabled
-    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked, lab)
+    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else open_on_this_machine(asked, lab)
     if lab is not None:
         lab.signalled.then = app.end
         if lab.signalled.status is not None:
@@ -71,7 +71,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
     return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
 
 
-def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
+def open_on_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
     from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp

@@ -124,7 +124,7 @@ def _facts(snapshot: Snapshot) -> Text:
     if status.current.slot is None:
         text.append(f"{snapshot.runs}\n", style="bold")
     text.append(f"floor {status.floor_words}", style="bold")
-    text.append(f"   {len(pins.release_pins)} release pins, {pins.release_threshold} must sign")
+    text.append(f"   {len(pins.release_pins)} pins, {pins.release_threshold} must sign")
     text.append(f"   entrypoint {clean(status.layout.entrypoint)}\n", style="dim")
     transfer = snapshot.transfer
     if transfer is not None:
