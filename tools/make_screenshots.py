@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from console_pictures import console_pictures
+from picture import FOLDER, THEMES, recorder, save
 from rich.text import Text
 
 from bcd.lab.labnode import LabNode
 from bcd.lab.world import World
-from console_pictures import console_pictures
-from picture import FOLDER, THEMES, recorder, save
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shot:

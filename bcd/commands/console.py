@@ -72,6 +72,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
 
 
 def open_on_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
+    """The console over this machine's node, or over a lab's, and the journal to close after it."""
     from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp

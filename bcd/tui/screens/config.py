@@ -1,5 +1,6 @@
 """Config: what is in force, and where each value comes from."""
 
+import os
 from collections.abc import Iterable
 
 from rich.text import Text
@@ -25,7 +26,7 @@ class ConfigScreen(ConsoleScreen):
 
     def on_mount(self) -> None:
         """Columns first."""
-        self.query_one("#config-table", DataTable).add_columns("table", "key", "value", "from")
+        self.query_one("#config-table", DataTable).add_columns("table", "key", "from", "value")
         super().on_mount()
 
     def take(self, snapshot: Snapshot) -> None:
@@ -60,4 +61,5 @@ def _rows(config: Config) -> Iterable[tuple[str, str, str, str]]:
             continue
         for key, value in values._asdict().items():
             shown = ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
-            yield name, key, shown, "default" if value == getattr(defaults, key) else config.path
+            source = "default" if value == getattr(defaults, key) else os.path.basename(config.path)
+            yield name, key, source, shown
