@@ -53,7 +53,7 @@ class JournalScreen(ConsoleScreen):
         log = self.query_one("#journal-lines", RichLog)
         for line in lines:
             style = next((style for word, style in _STYLES.items() if f" {word} " in line), "")
-            log.write(Text.styled(line, style))
+            log.write(Text.styled(line, style), expand=True)  # else no wider than a console of Rich's own is
 
     def action_follow(self) -> None:
         """Follow the end, or stay where it is."""
