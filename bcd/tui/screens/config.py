@@ -11,6 +11,7 @@ from bcd.core.config import Config, HelperConfig, NodeConfig, UpdateConfig
 from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.widgets.rows import Rows
 
 
 class ConfigScreen(ConsoleScreen):
@@ -21,8 +22,7 @@ class ConfigScreen(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         """The file, the table, the trouble."""
         yield Static(id="config-file")
-        table: DataTable[Text] = DataTable(id="config-table", cursor_type="row", zebra_stripes=True)
-        yield table
+        yield Rows(id="config-table")
 
     def on_mount(self) -> None:
         """Columns first."""

@@ -12,6 +12,7 @@ from textual.widgets import DataTable, Static
 from bcd.core.text import clean
 from bcd.tui.evidence import Evidence, Look
 from bcd.tui.keys import HELP, HJKL
+from bcd.tui.widgets.rows import Rows
 
 _VALUE = 40
 """Characters of a value in the table: below it stands whole."""
@@ -36,8 +37,7 @@ class EvidenceScreen(ModalScreen[None]):
         """The table, and the row under the cursor whole."""
         with Vertical(id="evidence"):
             yield Static(Text.styled("Evidence, read again just now", "bold"))
-            table: DataTable[Text] = DataTable(id="evidence-table", cursor_type="row", zebra_stripes=True)
-            yield table
+            yield Rows(id="evidence-table")
             yield Static(id="evidence-whole")
 
     def on_mount(self) -> None:
