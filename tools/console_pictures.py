@@ -104,6 +104,7 @@ class _Photographer:
         for theme in THEMES[:2]:
             self._app.theme = theme.name
             await self._pilot.pause(0.6)
+            await self._until(self._is_whole)
             drawn = recorder(_SIZE[0])
             drawn.height = _SIZE[1]
             screen, behind = self._app.screen, self._app._background_screens  # noqa: SLF001
@@ -113,6 +114,11 @@ class _Photographer:
             path = save(drawn, f"console-{name}-{theme.name.removeprefix('bcd-')}", "bcd console --lab", palette(theme))
             sys.stdout.write(f"screenshots/{path.name}\n")
         self._app.theme = THEMES[0].name
+
+    def _is_whole(self) -> bool:
+        """Whether the footer, which comes last, is drawn."""
+        screen = self._app.screen_stack[0]
+        return bool(screen.query("FooterKey")) and all(key.size.width for key in screen.query("FooterKey"))
 
     def _confirmed(self, version: str) -> bool:
         snapshot = self._app.snapshot

@@ -45,7 +45,7 @@ class ConfirmClear(ModalScreen[bool]):
             yield Static(Text.styled(f"Clear {named}?", "bold"))
             if len(shown) > 1:
                 yield Static(Text(", ".join(shown)), id="confirm-versions")
-            yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."))
+            yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."), id="confirm-follows")
             with Horizontal(id="confirm-buttons"):
                 yield Button(Text("Cancel"), id="cancel")
                 yield Button(Text(f"Clear {named}"), id="clear", variant="warning")
