@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
-_COLOURS = "44"
+_COLOURS = "40"
 """Of a PNG: a terminal's text, its edges smoothed, needs no more."""
 
 _DARK = TerminalTheme(
@@ -99,7 +99,7 @@ def save(console: Console, name: str, title: str, theme: TerminalTheme) -> Path:
     # rsvg-convert keeps leading blanks only where the text itself says so.
     path.write_text(re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE).replace("<text ", '<text xml:space="preserve" '))
     png = path.with_suffix(".png")
-    drawn = subprocess.run(["rsvg-convert", "--zoom", "1.0", str(path)], check=True, capture_output=True).stdout
+    drawn = subprocess.run(["rsvg-convert", "--zoom", "0.95", str(path)], check=True, capture_output=True).stdout
     few = subprocess.run(["pngquant", "--nofs", "--strip", _COLOURS, "-"], input=drawn, check=True, capture_output=True)
     png.write_bytes(few.stdout)
     return path
