@@ -53,8 +53,9 @@ format: $(VENV)/.stamp-dev  ## put the code in its one shape
 docs: $(VENV)/.stamp-dev  ## write the reference pages that are made from the code
 	@$(BIN)/python tools/make_reference.py
 
-screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-convert and Fira Code)
-	@command -v rsvg-convert >/dev/null || { echo "on Debian: apt-get install librsvg2-bin fonts-firacode" >&2; exit 1; }
+screenshots: $(VENV)/.stamp-bcd  ## the pictures, from real runs (wants rsvg-convert, pngquant and Fira Code)
+	@command -v rsvg-convert pngquant >/dev/null || \
+	    { echo "on Debian: apt-get install librsvg2-bin pngquant fonts-firacode" >&2; exit 1; }
 	@$(BIN)/python tools/make_screenshots.py --tour
 
 binary: $(VENV)/.stamp-bcd  ## dist/bcd: one executable file with all that bcd needs (wants a C compiler)

@@ -123,8 +123,8 @@ def test_the_consoles_first_frame_waits_for_no_check_no_key_and_no_session(confi
     modules = loaded_by(
         """
 import asyncio
-from bcd.commands.console import Asked, _of_this_machine
-app, _ = _of_this_machine(Asked(config_path=sys.argv[1]), None)
+from bcd.commands.console import Asked, open_on_this_machine
+app, _ = open_on_this_machine(Asked(config_path=sys.argv[1]), None)
 async def first_frame():
     async with app.run_test() as pilot:
         await pilot.pause()

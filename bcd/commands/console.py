@@ -14,6 +14,7 @@ from bcd.core.durable import host_error
 from bcd.core.errors import NotPermitted
 from bcd.core.exits import ExitStatus
 from bcd.core.records import Failed
+from bcd.core.status import read_status
 from bcd.core.text import clean
 from bcd.tui.preflight import require_terminal
 from bcd.tui.snapshot import Snapshot
@@ -54,7 +55,7 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
     """
     require_terminal()
     gc.disable()  # a start makes no garbage: this is a tenth of the time to the first frame, after which it is enabled
-    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else _of_this_machine(asked, lab)
+    app, journal = _of_bundle(asked, asked.bundle) if asked.bundle is not None else open_on_this_machine(asked, lab)
     if lab is not None:
         lab.signalled.then = app.end
         if lab.signalled.status is not None:
@@ -71,7 +72,8 @@ def run_console(asked: Asked, lab: "LabSession | None" = None) -> ExitStatus:
     return ExitStatus.CRASH if code == 1 else ExitStatus(code or 0)
 
 
-def _of_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
+def open_on_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[ConsoleApp, Journal]":
+    """The console over this machine's node, or over a lab's, and the journal to close after it."""
     from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
     from bcd.node.follow import LiveFollower
     from bcd.tui.app import ConsoleApp
@@ -157,8 +159,13 @@ def _of_bundle(asked: Asked, file: str) -> "tuple[ConsoleApp, Journal]":
     return app, bundled.journal
 
 
-def anew(asked: Asked, view: View, theme: str) -> list[str]:
-    """The arguments with which a new console shows what this one showed, and may do what it might."""
+def anew(asked: Asked, view: View, theme: str, *, to_older: bool = False) -> list[str]:
+    """The arguments with which a new console shows what this one showed, and may do what it might.
+
+    One that is older, after a rollback, may not know where to look; what it may do it must be told.
+    """
+    if to_older:
+        view = View(screen=view.screen)
     given = ["console", "--config", asked.config_path, "--screen", view.screen, "--theme", theme.removeprefix("bcd-")]
     # With `=`: what was typed may begin with a dash. Cleaned: an argument holds no NUL and no half of a character.
     if view.filter:
@@ -167,15 +174,19 @@ def anew(asked: Asked, view: View, theme: str) -> list[str]:
         given.append(f"--cursor={clean(view.cursor, _ARGUMENT_LIMIT)}")
     if asked.log is not None:
         given.append(f"--log={asked.log}")
-    if asked.color != "auto":
+    if asked.color != "auto" and not to_older:
         given.append(f"--color={asked.color}")
     return [*given, *(["--mouse"] if asked.mouse else []), *(["--read-only"] if asked.read_only else [])]
 
 
 def _start_anew(asked: Asked, view: View, theme: str) -> None:
-    entrypoint = load_config(asked.config_path).update.entrypoint
+    config, build = load_config(asked.config_path), this_build()
+    entrypoint = config.update.entrypoint
+    status = read_status(config, build, SystemClock())
+    target = status.record(status.current.slot)
+    to_older = target is None or target.sequence < build.sequence
     try:
-        os.execv(entrypoint, [entrypoint, *anew(asked, view, theme)])  # noqa: S606
+        os.execv(entrypoint, [entrypoint, *anew(asked, view, theme, to_older=to_older)])  # noqa: S606
     except OSError as error:
         raise host_error(error, "start the console anew") from error
 

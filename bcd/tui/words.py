@@ -37,6 +37,8 @@ def bar(share: float, cells: int) -> tuple[str, str]:
 
 def size(count: float) -> str:
     """`32.6 MiB`."""
+    if count < 2**10:
+        return f"{count:.0f} B"
     return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"
 
 

@@ -44,6 +44,7 @@ class Terminal:
         after: str = "",
         start_at: str = "overview",
         environment: dict[str, str] | None = None,
+        command: list[str] | None = None,
     ) -> None:
         code = SCRIPT.format(before=before, after=after, start_at=start_at)
         self.pid, self.master = pty.fork()
@@ -51,7 +52,8 @@ class Terminal:
             os.chdir(ROOT)
             usual = {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
             given = {**os.environ, **usual, **(environment or {})}
-            os.execve(sys.executable, [sys.executable, "-c", code], given)
+            line = command or [sys.executable, "-c", code]
+            os.execve(line[0], line, given)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.seen = b""
         self.status: int | None = None

@@ -127,4 +127,4 @@ async def test_the_measure_sees_faint_text(monkeypatch: pytest.MonkeyPatch) -> N
         app.screen.styles.color = "#333333"
         app.screen.query_one("#facts").styles.color = "#333333"
         await pilot.pause()
-        assert any("release pins" in text for text in faint(app, 4.5))
+        assert any("pins, 2 must sign" in text for text in faint(app, 4.5))

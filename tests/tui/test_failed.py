@@ -1,15 +1,17 @@
 """Failed versions: which, when, why; and clearing them only on purpose (field report C01)."""
 
 import pytest
+from rich.cells import cell_len
 from textual.widgets import DataTable
 
 from bcd.core.errors import HostError, NotPermitted
 from bcd.core.records import Failed
+from bcd.core.text import Foreign
 from bcd.tui.app import ConsoleApp
 from bcd.tui.screens import confirm_clear
 from bcd.tui.screens.confirm_clear import ConfirmClear
 from tests.tui import states
-from tests.tui.consoles import NARROW, WIDE, World, change, flat, opened, text_of, until
+from tests.tui.consoles import NARROW, WIDE, World, change, flat, lines_of, opened, text_of, until
 
 TOO_EARLY_SECONDS = confirm_clear._TOO_EARLY_SECONDS
 
@@ -274,3 +276,35 @@ async def test_clearing_does_not_make_the_console_look_ever_more_often() -> None
         app._read = counted  # type: ignore[assignment]
         await pilot.pause(2.1)
         assert looks <= 5  # every half second
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)], ids=["40x12", "80x24"])
+async def test_32_versions_with_long_reasons_can_all_be_reached(size: tuple[int, int]) -> None:
+    """The cursor holds its version while the list moves under it, and the last row can be seen."""
+    entries = [states.failed_entry(f"1.5.{n}", f"{n}: {states.LONG}", at=int(states.NOW) + n) for n in range(32)]
+    world = World(states.with_failed(*entries))
+    async with opened(world, "failed", size) as (app, pilot):
+        await pilot.press("end")
+        await pilot.pause()
+        assert "1.5.0" in text_of(app)
+        assert "0: the gateway said no" in flat(app)
+        await pilot.press("up", "up")
+        assert "2: the gateway said no" in flat(app)
+        newer = states.failed_entry("1.6.0", "new", at=int(states.NOW) + 99)
+        await change(pilot, world, states.with_failed(*entries[1:], newer))
+        assert "2: the gateway said no" in flat(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "1.6.0" in text_of(app)
+        assert all(cell_len(line) == size[0] for line in lines_of(app))
+
+
+async def test_wide_and_combining_text_keeps_every_line_as_wide_as_the_screen() -> None:
+    words = (states.WIDE, states.COMBINING, "a\u200bb\u200d", "\U0001f468\u200d\U0001f469")
+    entries = [states.failed_entry(f"1.5.{n}", text * 3) for n, text in enumerate(words)]
+    events = tuple({"at": n, "event": "refused", "reason": Foreign(text)} for n, text in enumerate(words))
+    async with opened(World(states.with_failed(*entries), events=events), "failed") as (app, pilot):
+        for name in ("failed", "history", "config", "overview"):
+            await app.switch_mode(name)
+            await pilot.pause()
+            assert {cell_len(line) for line in lines_of(app)} == {80}, name

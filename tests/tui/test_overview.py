@@ -89,10 +89,9 @@ async def test_a_configuration_that_breaks_and_mends_while_open() -> None:
         assert "relase_pins" not in text_of(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "order",
-    [tuple(states.EVERY.values()), pytest.param(tuple(reversed(states.EVERY.values())), marks=pytest.mark.slow)],
-    ids=["there", "back"],
+    "order", [tuple(states.EVERY.values()), tuple(reversed(states.EVERY.values()))], ids=["there", "back"]
 )
 async def test_every_state_after_another_on_every_screen(order: tuple[states.Make, ...]) -> None:
     """No order of states leaves a screen that raises."""

@@ -9,7 +9,9 @@ from tests.tui.drawn import contrast, is_text, pieces
 from tests.tui.test_contrast import REPORT
 
 
-@pytest.mark.parametrize("theme", ["bcd-dark", "bcd-light", "bcd-contrast"])
+@pytest.mark.parametrize(
+    "theme", ["bcd-dark", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bcd-light", "bcd-contrast"))]
+)
 async def test_sixteen_colours(theme: str) -> None:
     """C14: `TERM=linux`. 3 : 1 is what its palette allows."""
     app = World(states.pending(), report=REPORT).app(theme=theme)

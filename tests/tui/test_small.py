@@ -8,7 +8,7 @@ from tests.tui.consoles import World, flat, lines_of, opened
 from tests.tui.pictures import EVENTS, REPORT
 
 
-@pytest.mark.parametrize("size", [(40, 12), (30, 8)], ids=["40x12", "30x8"])
+@pytest.mark.parametrize("size", [(40, 12), pytest.param((30, 8), marks=pytest.mark.slow)], ids=["40x12", "30x8"])
 @pytest.mark.parametrize(
     ("make", "said"),
     [(states.pending, "87 s left to be welcomed"), (states.overdue, "14 s overdue")],

@@ -27,7 +27,7 @@ def test_age(seconds: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "0.0 KiB"), (1024, "1.0 KiB"), (2**20, "1.0 MiB"), (34_183_577, "32.6 MiB")]
+    ("count", "said"), [(0, "0 B"), (26, "26 B"), (1024, "1.0 KiB"), (2**20, "1.0 MiB"), (34_183_577, "32.6 MiB")]
 )
 def test_size(count: float, said: str) -> None:
     assert size(count) == said

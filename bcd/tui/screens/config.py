@@ -1,5 +1,6 @@
 """Config: what is in force, and where each value comes from."""
 
+import os
 from collections.abc import Iterable
 
 from rich.text import Text
@@ -10,6 +11,7 @@ from bcd.core.config import Config, HelperConfig, NodeConfig, UpdateConfig
 from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.widgets.rows import Rows
 
 
 class ConfigScreen(ConsoleScreen):
@@ -20,12 +22,11 @@ class ConfigScreen(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         """The file, the table, the trouble."""
         yield Static(id="config-file")
-        table: DataTable[Text] = DataTable(id="config-table", cursor_type="row", zebra_stripes=True)
-        yield table
+        yield Rows(id="config-table")
 
     def on_mount(self) -> None:
         """Columns first."""
-        self.query_one("#config-table", DataTable).add_columns("table", "key", "value", "from")
+        self.query_one("#config-table", DataTable).add_columns("table", "key", "from", "value")
         super().on_mount()
 
     def take(self, snapshot: Snapshot) -> None:
@@ -60,4 +61,5 @@ def _rows(config: Config) -> Iterable[tuple[str, str, str, str]]:
             continue
         for key, value in values._asdict().items():
             shown = ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
-            yield name, key, shown, "default" if value == getattr(defaults, key) else config.path
+            source = "default" if value == getattr(defaults, key) else os.path.basename(config.path)
+            yield name, key, source, shown

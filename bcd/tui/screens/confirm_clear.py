@@ -43,8 +43,9 @@ class ConfirmClear(ModalScreen[bool]):
         named = shown[0] if len(shown) == 1 else f"{len(shown)} versions"
         with Vertical(id="confirm"):
             yield Static(Text.styled(f"Clear {named}?", "bold"))
-            yield Static(Text(", ".join(shown)), id="confirm-versions")
-            yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."))
+            if len(shown) > 1:
+                yield Static(Text(", ".join(shown)), id="confirm-versions")
+            yield Static(Text(f"A rollout may then try {', '.join(shown[:3])} here again."), id="confirm-follows")
             with Horizontal(id="confirm-buttons"):
                 yield Button(Text("Cancel"), id="cancel")
                 yield Button(Text(f"Clear {named}"), id="clear", variant="warning")

@@ -110,7 +110,9 @@ class DoctorScreen(ConsoleScreen):
 
     def on_tree_node_highlighted(self) -> None:
         """Show the finding under the cursor whole."""
-        self.query_one("#doctor-detail", Static).update(_detail(self._finding))
+        node = self.query_one("#doctor-tree", Tree).cursor_node
+        below = [] if node is None else [child.data for child in node.children if child.data is not None]
+        self.query_one("#doctor-detail", Static).update(_together(below) if below else _detail(self._finding))
 
     @property
     def _finding(self) -> Finding | None:
@@ -136,6 +138,15 @@ class DoctorScreen(ConsoleScreen):
                     branch.expand()
                     self.call_after_refresh(tree.move_cursor, leaf)
         tree.root.expand()
+
+
+def _together(findings: Iterable[Finding]) -> Text:
+    """A category: a line for each that it holds."""
+    text = Text()
+    for finding in findings:
+        style = STYLES[finding.level]
+        text.append(f"{MARKS[finding.level]:<5}", style=style).append(f"{finding.message}\n")
+    return text
 
 
 def _detail(finding: Finding | None) -> Text:

@@ -12,6 +12,10 @@ from textual.widgets import DataTable, Static
 from bcd.core.text import clean
 from bcd.tui.evidence import Evidence, Look
 from bcd.tui.keys import HELP, HJKL
+from bcd.tui.widgets.rows import Rows
+
+_VALUE = 40
+"""Characters of a value in the table: below it stands whole."""
 
 
 class EvidenceScreen(ModalScreen[None]):
@@ -26,27 +30,29 @@ class EvidenceScreen(ModalScreen[None]):
     def __init__(self, rows: tuple[Evidence, ...], look: Look) -> None:
         super().__init__()
         self._rows = rows
-        self._look = look
+        self._seen = {row.path: look(row.path) for row in rows}
+        """When each file changed, and its digest: looked at once."""
 
     def compose(self) -> ComposeResult:
         """The table, and the row under the cursor whole."""
         with Vertical(id="evidence"):
             yield Static(Text.styled("Evidence, read again just now", "bold"))
-            table: DataTable[Text] = DataTable(id="evidence-table", cursor_type="row", zebra_stripes=True)
-            yield table
+            yield Rows(id="evidence-table")
             yield Static(id="evidence-whole")
 
     def on_mount(self) -> None:
-        """Look at each file once."""
+        """Fill it."""
         table: DataTable[Text] = self.query_one("#evidence-table", DataTable)
-        table.add_columns("value", "is", "file", "changed", "sha256")
-        seen = {row.path: self._look(row.path) for row in self._rows}
+        table.add_columns("value", "is", "changed", "file")
         for row in self._rows:
-            when, digest = seen[row.path]
-            table.add_row(*(Text(clean(cell)) for cell in (row.name, row.value, row.path, when, digest)))
+            cells = (row.name, clean(row.value, _VALUE), *self._seen[row.path][:1], row.path)
+            table.add_row(*(Text(clean(cell)) for cell in cells))
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Show a row whole."""
         if event.cursor_row < len(self._rows):
             row = self._rows[event.cursor_row]
-            self.query_one("#evidence-whole", Static).update(Text(f"{row.name}: {row.value}\n{row.path}\n{row.rule}"))
+            when, digest = (clean(each) for each in self._seen[row.path])
+            self.query_one("#evidence-whole", Static).update(
+                Text(f"{row.name}: {row.value}\n{row.path}\nchanged {when}, sha256 {digest}\n{row.rule}")
+            )

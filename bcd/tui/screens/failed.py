@@ -15,6 +15,7 @@ from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.screens.confirm_clear import ConfirmClear
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
+from bcd.tui.widgets.rows import Rows
 from bcd.tui.words import moment
 
 
@@ -45,8 +46,7 @@ class FailedScreen(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         """The table, its empty state, and the reason where clearing is not possible."""
-        table: DataTable[Text] = DataTable(id="failed-table", cursor_type="row", zebra_stripes=True)
-        yield table
+        yield Rows(id="failed-table")
         yield Static(id="failed-reason")
         yield Static(id="failed-empty")
         yield Static(id="failed-right")

@@ -34,7 +34,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _drawn(rows: tuple[Row, ...]) -> Text:
-    text = Text("The keys here, now (esc closes this)\n", style="bold")
+    text = Text().append("The keys here, now (esc closes this)\n", style="bold")
     for group, members in groupby(sorted(rows, key=lambda row: row.group == "everywhere"), key=lambda row: row.group):
         text.append(f"\n{group}\n", style="bold underline")
         for row in members:

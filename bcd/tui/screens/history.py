@@ -14,6 +14,7 @@ from bcd.core.text import clean
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
+from bcd.tui.widgets.rows import Rows
 from bcd.tui.words import moment
 
 
@@ -37,8 +38,7 @@ class HistoryScreen(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         """Filter, table, empty state."""
         yield Input(placeholder="filter: a version, an event, a word", id="history-filter")
-        table: DataTable[Text] = DataTable(id="history-table", cursor_type="row", zebra_stripes=True)
-        yield table
+        yield Rows(id="history-table")
         yield Static(id="history-more")
         yield Static(Text.styled("Nothing happened here yet.", "dim"), id="history-empty")
 

@@ -26,7 +26,7 @@ class JournalScreen(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         """Where it comes from, and the lines."""
         yield Static(id="journal-source")
-        yield RichLog(id="journal-lines", max_lines=2000, markup=False, wrap=True, auto_scroll=True)
+        yield RichLog(id="journal-lines", max_lines=2000, min_width=1, markup=False, wrap=True, auto_scroll=True)
 
     def on_mount(self) -> None:
         """Show what is there, then what comes."""
@@ -35,6 +35,13 @@ class JournalScreen(ConsoleScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up with what came meanwhile."""
+        self._fill()
+
+    def on_resize(self) -> None:
+        """Wrap every line anew: the log keeps each as it was drawn first."""
+        self.call_after_refresh(self._fill)
+
+    def _fill(self) -> None:
         self.query_one("#journal-lines", RichLog).clear()
         self.add_lines(getattr(self.app, "journal_lines", []))
 
@@ -46,7 +53,7 @@ class JournalScreen(ConsoleScreen):
         log = self.query_one("#journal-lines", RichLog)
         for line in lines:
             style = next((style for word, style in _STYLES.items() if f" {word} " in line), "")
-            log.write(Text.styled(line, style))
+            log.write(Text.styled(line, style), expand=True)  # else no wider than a console of Rich's own is
 
     def action_follow(self) -> None:
         """Follow the end, or stay where it is."""

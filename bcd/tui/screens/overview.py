@@ -23,6 +23,8 @@ from bcd.tui.words import bar, moment, size, time_left
 
 _BAR = 32
 _LATELY = 20
+_EVENT, _VERSION = 14, 8
+"""Columns of the longest event, and of a usual version."""
 
 
 class OverviewScreen(ConsoleScreen):
@@ -95,9 +97,11 @@ def _compact(snapshot: Snapshot) -> Text:
 def _lately(events: tuple[Json, ...]) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis").append("lately", style="bold")
     for event in events[:_LATELY]:
-        said = [event.get("event"), event.get("version") or event.get("versions"), event.get("reason")]
-        text.append(f"\n{moment(event.get('at'), '%Y-%m-%d %H:%M')}  ", style="dim")
-        text.append("  ".join(clean(str(part)) for part in said if part))
+        said = [clean(str(event.get(key) or "")) for key in ("event", "version", "reason")]
+        text.append(f"\n{moment(event.get('at'), '%Y-%m-%d %H:%M:%S')}  ", style="dim")
+        text.append(
+            f"{said[0]:<{_EVENT}}  {said[1] or clean(str(event.get('versions') or '')):<{_VERSION}}  {said[2]}".rstrip()
+        )
     return text.append("\nnothing happened here yet", style="dim") if not events else text
 
 
@@ -124,7 +128,7 @@ def _facts(snapshot: Snapshot) -> Text:
     if status.current.slot is None:
         text.append(f"{snapshot.runs}\n", style="bold")
     text.append(f"floor {status.floor_words}", style="bold")
-    text.append(f"   {len(pins.release_pins)} release pins, {pins.release_threshold} must sign")
+    text.append(f"   {len(pins.release_pins)} pins, {pins.release_threshold} must sign")
     text.append(f"   entrypoint {clean(status.layout.entrypoint)}\n", style="dim")
     transfer = snapshot.transfer
     if transfer is not None:
