@@ -20,11 +20,14 @@ def can_open() -> bool:
     return sys.stdout.isatty()
 
 
-def run_on_lab(asked: Asked) -> ExitStatus:
+def run_on_lab(asked: Asked, *, split: bool = False) -> ExitStatus:
     """Make a lab, open the console on it, and take both down; `asked` is of the lab's node but for where that lies.
+
+    `split` gives its node a user of its own, with the helper beside it.
 
     Raises:
         UsageError: `no-terminal`, or what a lab raises when it is made.
+        NotPermitted: `needs-root`, for a split one.
         HostError: `lab-failed`: its node did not come up.
     """
     require_terminal()
@@ -33,7 +36,7 @@ def run_on_lab(asked: Asked) -> ExitStatus:
 
     say(["a lab is being made: keys, a gateway, a release server, and a node that runs bcd 1.4.0"])
     try:
-        with lab_session() as lab:
+        with lab_session(split=split) as lab:
             log = lab.log if asked.log is None else asked.log
             return run_console(replace(asked, config_path=lab.config, log=log), lab)
     except Ended as ended:

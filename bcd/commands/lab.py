@@ -7,6 +7,7 @@ import rich_click as click
 
 from bcd.commands.options import EXITS, Suggesting, color_option
 from bcd.commands.streams import wants_color
+from bcd.core.errors import UsageError
 from bcd.core.exits import ExitStatus
 
 dir_option = click.option(
@@ -18,13 +19,17 @@ split_option = click.option(
 
 
 @click.group(cls=Suggesting, invoke_without_command=True, epilog=EXITS)
+@split_option
 @click.pass_context
-def lab(ctx: click.Context) -> int:
+def lab(ctx: click.Context, split: bool) -> int:  # noqa: FBT001
     """A whole world on this machine: gateway, release server, releases good and bad, real nodes that update.
 
     Needs no root (but for --split), no network, and nothing outside one directory. Without a command it opens the
     console on a fresh lab, as `bcd console --lab` does; where no screen can be opened it plays the tour.
     """
+    if split and ctx.invoked_subcommand is not None:
+        command = f"bcd lab {ctx.invoked_subcommand} --split"
+        raise UsageError("bad-usage", "--split belongs after the command", f"{command}, where it takes one")
     if ctx.invoked_subcommand is None:
         from bcd.commands.console_lab import can_open, decide_colour, run_on_lab
 
@@ -34,8 +39,8 @@ def lab(ctx: click.Context) -> int:
             from bcd.tui.view import View
 
             decide_colour(wanted=wants_color("auto", sys.stderr))
-            return run_on_lab(Asked(config_path=DEFAULT_PATH, view=View(screen="lab")))
-        return _tour(None, (), "auto", split=False)
+            return run_on_lab(Asked(config_path=DEFAULT_PATH, view=View(screen="lab")), split=split)
+        return _tour(None, (), "auto", split=split)
     return ExitStatus.OK
 
 

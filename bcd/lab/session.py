@@ -22,6 +22,7 @@ from bcd.lab.gateway import LabClosed
 from bcd.lab.labnode import PATIENCE_SECONDS, LabNode
 from bcd.lab.narrate import follow
 from bcd.lab.signals import Ended, ending_by_signal
+from bcd.lab.split import require_root
 from bcd.lab.world import INSTALLED_SEQUENCE, INSTALLED_VERSION, World
 
 _NODE = "node"
@@ -64,19 +65,25 @@ class LabSession:
 
 
 @contextmanager
-def lab_session() -> Iterator[LabSession]:
+def lab_session(*, split: bool = False) -> Iterator[LabSession]:
     """Make a lab, wait until its node is welcomed, and take all of it down in the end.
 
+    Args:
+        split: whether the node runs as a user of its own, with the helper beside it.
+
     Raises:
+        NotPermitted: `needs-root`, for a split one.
         UsageError: `bad-directory` or `no-source`.
         HostError: `lab-failed`: the node did not come up.
         Ended: a signal came before it was up.
     """
+    if split:
+        require_root()
     signalled = Signalled()
     with ending_by_signal(signalled.tell):
-        claimed = LabDirectory(None)
+        claimed = LabDirectory(None, split=split)
         try:
-            with World(claimed.path) as world:
+            with World(claimed.path, split=split) as world:
                 yield from _running(world, signalled)
         finally:
             claimed.give_back(keep=False)

@@ -11,6 +11,7 @@ import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from importlib import resources
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.5
 _LINES = 2000
+_TOASTS = 5
 _ENDED = (RuntimeError, CancelledError)
 """What a thread meets that calls into an app which has ended, or ends at that moment."""
 
@@ -142,6 +144,8 @@ class ConsoleApp(App[int]):
         self._examining = threading.Lock()
         self._look_now = threading.Event()
         self._news = NewsDesk()
+        self._told_at: list[float] = []
+        """When the toasts that may still be on were told, monotonic seconds."""
         self._ascii = AsciiFilter(enabled=ascii_only)
         self.lab = lab
         """The lab under this console; None on a node."""
@@ -292,6 +296,13 @@ class ConsoleApp(App[int]):
         if isinstance(screen, ConsoleScreen) and screen.NAME in news.shown_on:
             return
         key = list(self.MODES).index(news.look_at) + 1
+        now = time.monotonic()
+        self._told_at = [at for at in self._told_at if now - at < self.NOTIFICATION_TIMEOUT]
+        if len(self._told_at) >= _TOASTS:
+            # A node that fails over and over must not cover the screen: the newest tell the most.
+            self._told_at.clear()
+            self.clear_notifications()
+        self._told_at.append(now)
         self.notify(clean(f"{news.text} ({key}: look)"), severity=news.severity, markup=False)
 
     def on_doctor_screen_again(self) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bcd import cli
 from bcd.core.errors import NotPermitted, UsageError
+from bcd.core.exits import ExitStatus
 from bcd.lab import runtime, split
 from bcd.lab.directory import LabDirectory
 from bcd.lab.leash import start_on_leash
@@ -30,6 +32,22 @@ def test_another_than_root_is_told_the_command(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(NotPermitted) as error:
         split.require_root()
     assert (error.value.code, error.value.hint) == ("needs-root", "sudo '/opt/bcd tree/bcd' lab tour --split")
+
+
+@pytest.mark.parametrize(
+    "words", [["lab", "--split"], ["lab", "tour", "--split"], ["lab", "up", "--split"]], ids=" ".join
+)
+def test_every_split_lab_asks_for_root(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(words) == ExitStatus.NOT_PERMITTED
+    assert "(needs-root)" in capfd.readouterr().err
+
+
+def test_split_before_the_command_is_told_where_it_belongs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "--split", "releases"]) == ExitStatus.USAGE
+    assert "--split belongs after the command" in capfd.readouterr().err
 
 
 def test_a_place_that_the_helper_refuses_is_refused_with_the_very_step(tmp_path: Path) -> None:

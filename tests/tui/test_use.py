@@ -86,6 +86,17 @@ async def test_what_changed_elsewhere_is_told_once_with_the_key_to_look() -> Non
         assert len([text for text in said if "1.4.1 failed here" in text and "(2: look)" in text]) == 1
 
 
+async def test_a_node_that_fails_over_and_over_does_not_cover_the_screen() -> None:
+    world = World(states.at_rest())
+    async with opened(world, "config", (120, 40)) as (app, pilot):
+        app._keep_looking = lambda: None  # type: ignore[method-assign]
+        for number in range(30):
+            app._take(states.with_failed(states.failed_entry(f"1.5.{number}")), ())
+            await pilot.pause()
+            assert len(app._notifications) <= 5
+        assert "1.5.29 failed here" in list(app._notifications)[-1].message
+
+
 async def test_what_the_visible_screen_shows_is_not_told() -> None:
     world = World(states.at_rest())
     async with opened(world) as (app, pilot):
