@@ -299,9 +299,7 @@ class ConsoleApp(App[int]):
         now = time.monotonic()
         self._told_at = [at for at in self._told_at if now - at < self.NOTIFICATION_TIMEOUT]
         if len(self._told_at) >= _TOASTS:
-            # A node that fails over and over must not cover the screen: the newest tell the most.
-            self._told_at.clear()
-            self.clear_notifications()
+            return  # a node that fails over and over must not cover the screen; its screens have all of it
         self._told_at.append(now)
         self.notify(clean(f"{news.text} ({key}: look)"), severity=news.severity, markup=False)
 

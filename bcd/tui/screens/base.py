@@ -8,12 +8,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from bcd.tui.keys import HJKL
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 from bcd.tui.widgets.deadline import Deadline
+from bcd.tui.widgets.footer import ConsoleFooter
 from bcd.tui.widgets.top_bar import TopBar
 
 
@@ -30,7 +31,7 @@ class ConsoleScreen(Screen[None]):
         yield TopBar(self.NAME)
         yield Deadline()
         yield from self.body()
-        yield Footer(show_command_palette=False)
+        yield ConsoleFooter(show_command_palette=False)
 
     def body(self) -> Iterable[Widget]:
         """The widgets between top bar and footer."""
