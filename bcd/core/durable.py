@@ -83,17 +83,26 @@ def write_durably(path: str, data: bytes, mode: int = 0o644) -> None:
     temporary = os.path.join(directory, temporary_name(name))
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            write_all(handle, data)
-            os.fchmod(handle, mode)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        fill(handle, data, mode)
         os.rename(temporary, path)
     except OSError:
         remove_if_there(temporary)
         raise
     sync_directory(directory)
+
+
+def fill(handle: int, data: bytes, mode: int) -> None:
+    """Write a file that was just made, give it its mode whatever the umask, make it durable, and close it.
+
+    Raises:
+        OSError: it could not be written; the descriptor is closed all the same.
+    """
+    try:
+        write_all(handle, data)
+        os.fchmod(handle, mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_all(handle: int, data: bytes | memoryview) -> None:

@@ -11,7 +11,7 @@ from bcd.core.deadline import Left, time_left
 from bcd.core.durable import as_host_error
 from bcd.core.errors import HostError
 from bcd.core.layout import Layout
-from bcd.core.links import CURRENT, read_link
+from bcd.core.links import CURRENT, Slot, read_link
 from bcd.core.records import Failed, PendingRecord, Reading, T, read_pending, read_slots, read_update
 from bcd.core.text import raw
 
@@ -39,8 +39,7 @@ class Look:
         Raises:
             HostError: `io-error`, it may not or can't be read.
         """
-        with as_host_error("look at the current slot"):
-            current = read_link(self._layout.slots_dir, CURRENT).slot
+        current = self._current()
         slots = _value(self._layout.slots_record, read_slots(self._layout.slots_record))
         record = None if slots is None or current is None else slots.of(current)
         return None if record is None else raw(record.version)
@@ -77,9 +76,8 @@ class Look:
         Raises:
             HostError: it can't be looked at.
         """
-        with as_host_error("look at the current slot"):
-            pending = self.pending()
-            return pending is not None and read_link(self._layout.slots_dir, CURRENT).slot == pending.to_slot
+        pending = self.pending()
+        return pending is not None and self._current() == pending.to_slot
 
     def went_back(self) -> bool:
         """Whether `current` was pointed back under the pending release that runs: by a rollback that raced its welcome, or by hand.
@@ -87,9 +85,12 @@ class Look:
         Raises:
             HostError: it can't be looked at.
         """
+        pending = self.pending()
+        return pending is not None and self._current() == pending.from_slot
+
+    def _current(self) -> Slot | None:
         with as_host_error("look at the current slot"):
-            pending = self.pending()
-            return pending is not None and read_link(self._layout.slots_dir, CURRENT).slot == pending.from_slot
+            return read_link(self._layout.slots_dir, CURRENT).slot
 
     def fingerprint(self) -> tuple[object, ...]:
         """Changes when something changed on the node that may change a refusal (section 4)."""

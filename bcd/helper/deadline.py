@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from bcd.core.background import in_thread
 from bcd.core.errors import BcdError
 from bcd.core.manager import Manager
 from bcd.helper.worker import Worker
@@ -47,7 +48,7 @@ class DeadlineWatch:
                 # Ahead of whatever the node asked for: its flood must not keep its own release alive.
                 if await self._worker.run(self._go_back_when_due, first=True):
                     _log.error("nobody confirmed the update before its deadline; the node is started anew")
-                    await asyncio.to_thread(self._restart_node)
+                    await in_thread(self._restart_node)
             except BcdError as error:
                 pause = _AGAIN_SECONDS
                 if error.message != self._said:

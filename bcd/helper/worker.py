@@ -3,14 +3,14 @@
 A daemon thread: an end on SIGTERM must not wait for a hung disk. What is cut off then is what a power cut cuts off.
 """
 
-import asyncio
 import itertools
 import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
+
+from bcd.core.background import promised
 
 T = TypeVar("T")
 
@@ -32,29 +32,8 @@ class Worker:
 
     async def run(self, work: Callable[[], T], *, first: bool = False) -> T:
         """Return what `work` returns, or raise what it raises; `first` goes ahead of all that only waits."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-
-        def settle(result: T | None, error: Exception | None) -> None:
-            if done.cancelled():
-                return
-            if error is not None:
-                done.set_exception(error)
-            else:
-                done.set_result(result)  # type: ignore[arg-type]  # T may be None; without an error it is a T
-
-        def at_work() -> None:
-            result, failure = None, None
-            if done.cancelled():
-                return
-            try:
-                result = work()
-            except Exception as error:  # noqa: BLE001  # handed to whoever awaits
-                failure = error
-            with suppress(RuntimeError):  # the loop ended before the work did
-                loop.call_soon_threadsafe(settle, result, failure)
-
-        self._work.put((not first, next(self._number), at_work))
+        done, keep = promised(work)
+        self._work.put((not first, next(self._number), keep))
         return await done
 
     def _run(self) -> None:

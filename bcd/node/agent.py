@@ -16,6 +16,7 @@ from enum import Enum
 from functools import partial
 
 from bcd.core.answers import Settled, UpdateManager
+from bcd.core.background import in_thread
 from bcd.core.build import Build, this_platform
 from bcd.core.config import Config
 from bcd.core.download import Fetcher
@@ -27,7 +28,6 @@ from bcd.core.section import named_version
 from bcd.core.settle import Outcome
 from bcd.core.text import clean
 from bcd.core.versions import is_version
-from bcd.node.background import in_thread
 from bcd.node.frames import (
     Ack,
     Command,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bcd.core.answers import Fetch, Prepared, UpdateManager
+from bcd.core.background import in_thread
 from bcd.core.download import Fetcher, Progress, Wanted
 from bcd.core.errors import BcdError, HostError, Refusal
 from bcd.core.layout import Layout
@@ -26,7 +27,6 @@ from bcd.core.section import named_version
 from bcd.core.space import check_room
 from bcd.core.staging import held_bytes
 from bcd.core.text import clean
-from bcd.node.background import in_thread
 from bcd.node.backoff import Backoff
 from bcd.node.live import LiveState
 

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bcd.core.durable import host_error, remove_if_there, sync_directory, write_all
+from bcd.core.durable import fill, host_error, remove_if_there, sync_directory
 from bcd.core.errors import BcdError, NotPermitted, UsageError
 from bcd.release.keys import PublicKey, ReleaseKey, load_public_key
 
@@ -174,12 +174,7 @@ def _made(path: str, data: bytes, mode: int) -> Iterator[None]:
     except OSError as error:
         raise _not_made(error) from error
     try:
-        try:
-            write_all(handle, data)
-            os.fchmod(handle, mode)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        fill(handle, data, mode)
         yield
     except BaseException as error:
         remove_if_there(path)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bcd.core import durable
 from bcd.core.config import is_pin, parse_config
 from bcd.core.durable import write_all
-from bcd.release import keyfile
 from bcd.release.keyfile import read_private_key, read_public_key
 from bcd.release.keys import ReleaseKey, load_private_key
 from tests.commands.publishing import PASSPHRASE, Desk
@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_no_half_of_a_key(
 
         return call_or_fail
 
-    monkeypatch.setattr(keyfile, "write_all", failing(write_all))
+    monkeypatch.setattr(durable, "write_all", failing(write_all))
     monkeypatch.setattr(os, "fsync", failing(os.fsync))
     done = keygen(call, desk)
     assert (done.status, done.code) == (1, "no-space")

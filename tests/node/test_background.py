@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from bcd.core.background import in_thread
 from bcd.core.errors import HostError
-from bcd.node.background import in_thread
 
 
 async def test_what_the_work_returns_comes_back() -> None:
@@ -106,7 +106,7 @@ def test_work_that_hangs_does_not_keep_the_process() -> None:
     """Where an executor's thread would be waited for, ours is left behind."""
     program = (
         "import asyncio, time\n"
-        "from bcd.node.background import in_thread\n"
+        "from bcd.core.background import in_thread\n"
         "async def main():\n"
         "    task = asyncio.ensure_future(in_thread(lambda: time.sleep(60)))\n"
         "    await asyncio.sleep(0.01)\n"

@@ -211,7 +211,7 @@ def _slots(snapshot: Snapshot) -> Text:
         text.append("     " if number else "").append(role, style="bold" if role.startswith("c") else "")
         text.append(f"slot {slot}: {held}", style="bold green" if role.startswith("c") else "")
     if status.current.slot is None:
-        text.append(f"     {status.version} runs from the installed file", style="dim")
+        text.append(f"     {status.version} runs as installed", style="dim")
     text.append(f"     floor {status.floor_words}")
     failed = () if status.update.value is None else status.update.value.failed
     if failed:
