@@ -1,6 +1,5 @@
 """How the console is used: help, footer and palette from the real bindings, toasts, starting anew, the log's tail."""
 
-import click
 import pytest
 from textual.binding import Binding
 from textual.widgets import Footer, Input
@@ -8,7 +7,7 @@ from textual.widgets._footer import FooterKey
 
 from bcd.commands import console as command
 from bcd.commands.console import Asked, anew
-from bcd.commands.console_options import console
+from bcd.commands.root import run_click
 from bcd.core.exits import ExitStatus
 from bcd.tui.app import ConsoleApp
 from bcd.tui.journal import LogFile
@@ -125,8 +124,8 @@ async def test_starting_anew_keeps_the_place_all_the_way(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(command, "run_console", take)
     monkeypatch.setenv("NO_COLOR", "1")
-    root = click.Group(commands={"console": console})
-    root.main(anew(asked, left, "bcd-light"), standalone_mode=False)
+    # Through the one root there is: click keeps a command's help option as the first context made it.
+    run_click(anew(asked, left, "bcd-light"))
     assert parsed[0].view == left
     assert (parsed[0].read_only, parsed[0].mouse, parsed[0].log, parsed[0].color) == (True, True, "/l", "never")
     app = World(world.snapshot, events=EVENTS).app(view=parsed[0].view)
