@@ -43,7 +43,8 @@ class Machine:
         """Its file system, as seen from here. Mounts of its own (/run, /tmp) are not in it."""
         self._log = log
         self._nspawn: subprocess.Popen[bytes] | None = None
-        self._leader = 0
+        self.leader = 0
+        """Its init, by this machine's numbers; 0 while it is off."""
 
     def path(self, inside: str | Path) -> Path:
         """Where a path inside is from here."""
@@ -58,7 +59,7 @@ class Machine:
             command += _NO_UNIFIED_CGROUPS
         with self._log.open("wb") as output:
             self._nspawn = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        self._leader = _leader(self._nspawn.pid)
+        self.leader = _leader(self._nspawn.pid)
         deadline = time.monotonic() + _BOOT_SECONDS
         while (said := self.systemctl("is-system-running")) not in ("running", "degraded"):
             if time.monotonic() > deadline:
@@ -70,13 +71,13 @@ class Machine:
     def cut_power(self) -> None:
         """End every process of it at once. What was written stays, as after a kernel's last sync."""
         assert self._nspawn is not None
-        os.kill(self._leader, signal.SIGKILL)
-        self._leader = 0
+        os.kill(self.leader, signal.SIGKILL)
+        self.leader = 0
         self._nspawn.wait(30)
 
     def halt(self) -> None:
         """End it, however it is."""
-        if self._leader and self._nspawn is not None and self._nspawn.poll() is None:
+        if self.leader and self._nspawn is not None and self._nspawn.poll() is None:
             self.cut_power()  # nspawn alone: its init would live on
         if self._nspawn is not None and self._nspawn.poll() is None:
             self._nspawn.kill()
@@ -84,7 +85,7 @@ class Machine:
 
     def run(self, *command: str, seconds: float = 120, check: bool = False) -> subprocess.CompletedProcess[str]:
         """Run a command inside and return how it went."""
-        inside = ["nsenter", "-t", str(self._leader), "-m", "-u", "-i", "-n", "-p", "-C", "--", *command]
+        inside = ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "--", *command]
         path = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         ran = subprocess.run(inside, capture_output=True, text=True, timeout=seconds, check=False, env=path)
         assert not check or ran.returncode == 0, f"{command} ended with {ran.returncode}: {ran.stdout}{ran.stderr}"

@@ -32,8 +32,8 @@ ENDS_WELL = b"#!/bin/sh\nexit 0\n"
 HANGS = b"#!/bin/sh\nexec sleep 100000\n"
 GARBAGE = bytes(range(256)) * 64
 TEXT = b"This was to be a program.\n"
-EATS_MEMORY = b"#!/bin/sh\nx=$(head -c 300000000 /dev/zero | tr '\\0' x)\nkill -KILL $$\n"
-"""Bounded, and killed in the end all the same: not every machine's systemd is given the memory controller."""
+EATS_MEMORY = b"#!/bin/sh\nx=$(head -c 1000000000 /dev/zero | tr '\\0' x)\nexec sleep 100000\n"
+"""A gigabyte; it hangs where nothing kills it."""
 CRASHES_ONCE = f"""#!/bin/sh
 if [ ! -e /var/lib/bcd/crashed ]; then : >/var/lib/bcd/crashed; exit 1; fi
 exec {LAB}/healthy "$@"
