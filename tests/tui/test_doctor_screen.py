@@ -39,7 +39,7 @@ async def test_opening_it_looks_and_says_the_verdict() -> None:
     async with opened(world, "doctor", WIDE) as (app, pilot):
         await until(pilot, lambda: "this node needs someone now" in flat(app))
         assert world.examined
-        assert "slots: 1 failure, 1 ok" in flat(app)
+        assert "slots: 1 failure " in flat(app)
         assert "host: 1 note" in flat(app)
 
 
@@ -80,9 +80,10 @@ async def test_the_command_of_the_finding_is_copied_and_where_there_is_none_noth
         await until(pilot, lambda: app.report is not None)
         await pilot.press("y")
         await pilot.pause()
-        assert app.clipboard == ""
+        assert (app.clipboard, app.screen.active_bindings["y"].enabled) == ("", False)
         await pilot.press("down", "down")
         await until(pilot, lambda: under_cursor(app) == FAILING.id)
+        await until(pilot, lambda: app.screen.active_bindings["y"].enabled)
         await pilot.press("y")
         await until(pilot, lambda: "sent to the terminal" in flat(app))
         assert app.clipboard == FAILING.hint

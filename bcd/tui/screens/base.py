@@ -1,7 +1,7 @@
 """What every screen has: the top bar, the deadline, its own body, the footer, and the app's snapshot handed down."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from bcd.tui.keys import HJKL
+from bcd.tui.letting_go import let_go
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
 from bcd.tui.widgets.deadline import Deadline
@@ -25,6 +26,11 @@ class ConsoleScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*HJKL]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012  # Textual's own type is no ClassVar
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall"), (32, "-roomy")]  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._behind: dict[str, Callable[[Any], None]] = {}
+        """What changed while this screen was not seen, with what shows it."""
 
     def compose(self) -> ComposeResult:
         """Top bar, deadline, body, footer."""
@@ -42,7 +48,28 @@ class ConsoleScreen(Screen[None]):
         view: View = getattr(self.app, "view", View())
         if view.screen == self.NAME:
             self.go_to(view)
-        self.watch(self.app, "snapshot", self._take)
+        self.follow("snapshot", self._take)
+
+    def follow(self, name: str, show: Callable[[Any], None]) -> None:
+        """Show each value of the app's reactive `name`: at once while this screen is seen, else when it is seen again.
+
+        A node that restarts every second would otherwise have all eight screens drawn anew, for nobody.
+        """
+
+        def changed(value: object) -> None:
+            if self.is_current:
+                show(value)
+            else:
+                self._behind[name] = show
+
+        self.watch(self.app, name, changed)
+
+    def on_screen_resume(self) -> None:
+        """Catch up."""
+        let_go(self)
+        behind, self._behind = self._behind, {}
+        for name, show in behind.items():
+            show(getattr(self.app, name))
 
     def _take(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:

@@ -55,7 +55,7 @@ class CheckScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Show the app's last answer."""
         super().on_mount()
-        self.watch(self.app, "acceptance", self._take_answer)
+        self.follow("acceptance", self._take_answer)
 
     def take(self, snapshot: Snapshot) -> None:
         """The answer comes of itself."""

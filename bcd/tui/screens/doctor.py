@@ -13,7 +13,7 @@ from textual.widgets import Static, Tree
 
 from bcd.doctor.finding import Finding, Level, Report
 from bcd.doctor.report.rich_report import STYLES
-from bcd.doctor.report.words import MARKS, by_category, tally, verdict_line
+from bcd.doctor.report.words import MARKS, PROBLEMS, by_category, tally, verdict_line
 from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.view import View
@@ -47,6 +47,7 @@ class DoctorScreen(ConsoleScreen):
         self._wanted = ""
         """The id of the finding to start on."""
         self._here = False
+        self._could_copy = False
 
     @property
     def view(self) -> View:
@@ -67,7 +68,7 @@ class DoctorScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Show the app's last report, and have one made where there is none."""
         super().on_mount()
-        self.watch(self.app, "report", self._take_report)
+        self.follow("report", self._take_report)
 
     def on_screen_resume(self) -> None:
         """Coming here from another screen looks again; Textual says it twice at the start, and after each dialogue."""
@@ -78,6 +79,12 @@ class DoctorScreen(ConsoleScreen):
     def on_screen_suspend(self) -> None:
         """Only another screen is elsewhere, a dialogue over this one is not."""
         self._here = self.app.current_mode == self.NAME
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Copying is shown, and disabled where the finding has no command."""
+        if action == "copy_hint" and not self._command:
+            return None
+        return super().check_action(action, parameters)
 
     def action_fold(self) -> None:
         """Close the branch under the cursor, or go up to it."""
@@ -104,19 +111,24 @@ class DoctorScreen(ConsoleScreen):
 
     def action_copy_hint(self) -> None:
         """Copy the command of the finding under the cursor."""
-        finding = self._finding
-        if finding is not None and finding.hint:
-            self.post_message(self.Copy(finding.hint))
+        self.post_message(self.Copy(self._command))
 
     def on_tree_node_highlighted(self) -> None:
         """Show the finding under the cursor whole."""
         node = self.query_one("#doctor-tree", Tree).cursor_node
         below = [] if node is None else [child.data for child in node.children if child.data is not None]
         self.query_one("#doctor-detail", Static).update(_together(below) if below else _detail(self._finding))
+        if bool(self._command) != self._could_copy:
+            self._could_copy = not self._could_copy
+            self.refresh_bindings()
+
+    @property
+    def _command(self) -> str:
+        return "" if self._finding is None else self._finding.hint
 
     @property
     def _finding(self) -> Finding | None:
-        node = self.query_one("#doctor-tree", Tree).cursor_node
+        node = self.query_one("#doctor-tree", Tree).cursor_node if self.is_mounted else None
         return None if node is None else node.data
 
     def _take_report(self, report: Report | None) -> None:
@@ -127,8 +139,8 @@ class DoctorScreen(ConsoleScreen):
         before = self._finding
         tree.clear()
         for category, findings in by_category(report):
-            loud = any(f.level in (Level.FAIL, Level.WARN, Level.UNKNOWN) for f in findings)
-            branch = tree.root.add(Text(f"{category}: {tally(findings)}"), expand=loud)
+            loud = tally(findings, PROBLEMS)
+            branch = tree.root.add(Text(f"{category}: {loud or tally(findings)}"), expand=bool(loud))
             for finding in sorted(findings, key=lambda f: list(Level).index(f.level)):
                 style = "" if finding.level is Level.SKIPPED else STYLES[finding.level]  # dim is faint under the cursor
                 label = Text.assemble((f"{MARKS[finding.level]:<5}", style), finding.id.partition(".")[2])

@@ -47,7 +47,7 @@ class HistoryScreen(ConsoleScreen):
         self.query_one("#history-table", DataTable).add_columns("when", "event", "version", "more")
         self.query_one("#history-filter").display = False
         super().on_mount()
-        self.watch(self.app, "events", self._take_events)
+        self.follow("events", self._take_events)
 
     @property
     def view(self) -> View:

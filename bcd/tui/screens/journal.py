@@ -31,7 +31,7 @@ class JournalScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Show what is there, then what comes."""
         super().on_mount()
-        self.watch(self.app, "journal_source", self._take_source)
+        self.follow("journal_source", self._take_source)
 
     def on_screen_resume(self) -> None:
         """Catch up with what came meanwhile."""

@@ -45,7 +45,7 @@ class OverviewScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Follow the app's events too."""
         super().on_mount()
-        self.watch(self.app, "events", self._take_events)
+        self.follow("events", self._take_events)
 
     def _take_events(self, events: tuple[Json, ...]) -> None:
         self.query_one("#lately", Static).update(_lately(events))
