@@ -8,7 +8,8 @@ MAKEFLAGS  += --no-builtin-rules --no-print-directory
 
 VENV   := .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/pytest -n auto --maxprocesses=4 --dist=worksteal
+# Half as many again as there are processors: the tests wait for real processes, sockets and screens a third of their time.
+PYTEST := $(BIN)/pytest -n $(shell n=$$(nproc); n=$$((n + (n + 1) / 2)); echo $$((n < 6 ? n : 6))) --dist=worksteal
 PYTHONDIRS := bcd tests tools benchmarks packaging
 # More for the command at hand: make lab ARGS=tour, make test ARGS='-k settle'
 ARGS   ?=
