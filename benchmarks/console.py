@@ -215,11 +215,17 @@ async def _hour(config: str) -> None:
     _write_history(records, range(-500, 0))  # as many as the console shows: what follows adds none to what it holds
     source = Source(config, this_build(), SystemClock(), LiveFollower())
     report = Report(findings=(), complete=True, started_at=0, seconds=0.0, looked_as="", about="")
-    app = ConsoleApp(
+
+    class Driven(ConsoleApp):
+        """This loop looks in its place."""
+
+        def _keep_looking(self) -> None:
+            pass
+
+    app = Driven(
         read=source.read, read_events=source.read_events, examine=lambda: report, clear=lambda _: (),
         judge=lambda given: (_ for _ in ()).throw(ValueError(given)), journal=NoJournal(""), signals=False,
     )  # fmt: skip
-    app._keep_looking = lambda: None  # before it is started: this loop looks in its place
     async with app.run_test(size=(120, 36), notifications=True) as pilot:
         screens = list(app.MODES)
         for second in range(3600):

@@ -10,8 +10,8 @@ import sys
 from _frozen_importlib import ModuleSpec  # importlib's own, which is in the zip, waits for the module that inflates
 from _frozen_importlib_external import ExtensionFileLoader
 
-import _bundle
-import bundle_index
+import _bundle  # type: ignore[import-not-found]  # the launcher's own
+import bundle_index  # type: ignore[import-not-found]  # written by the packer
 
 _linked: set[str] = set()
 
@@ -49,7 +49,7 @@ class _Loader:
             os.close(descriptor)
 
     def exec_module(self, module: object) -> None:
-        self._real.exec_module(module)
+        self._real.exec_module(module)  # type: ignore[arg-type]  # `types` is not to be had yet
 
 
 class _Finder:
@@ -59,11 +59,11 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004  # as above
         if name not in bundle_index.EXTENSIONS:
             return None
-        return ModuleSpec(name, _Loader(name), origin=f"{sys.path[0]}/{name.replace('.', '/')}")
+        return ModuleSpec(name, _Loader(name), origin=f"{sys.path[0]}/{name.replace('.', '/')}")  # type: ignore[arg-type]  # by its shape
 
 
 sys.meta_path.insert(2, _Finder)  # after what is built in and what is frozen
-sys.frozen = True  # bcd itself is packed: there is no source to make others from
+sys.frozen = True  # type: ignore[attr-defined]  # bcd itself is packed: there is no source to make others from
 
 from bcd.cli import entry  # noqa: E402  # only now can it be found
 

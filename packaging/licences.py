@@ -25,7 +25,11 @@ def licences() -> str:
             if re.search(r"\.dist-info/.*(LICEN[CS]E|COPYING|NOTICE)", str(file))
         ]
         body = "\n\n".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in found)
-        told = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or "unknown"
+        told = (
+            distribution.metadata.json.get("license_expression")
+            or distribution.metadata.json.get("license")
+            or "unknown"
+        )
         texts.append(f"{distribution.name} {distribution.version} ({told})\n\n{body}")
     texts.extend(_systemlicences())
     return f"\n{'=' * 100}\n".join(texts)

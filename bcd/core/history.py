@@ -31,6 +31,26 @@ EVENTS = (
 )
 
 
+class Ration:
+    """How many events an hour may come of mere asking.
+
+    The attack: a node taken over asks for one release after the other, or two in turn, until the refusals have rotated
+    all that happened here away.
+    """
+
+    def __init__(self, limit: int = 60) -> None:
+        self._limit = limit
+        self._at: list[float] = []
+
+    def take(self, now: float) -> bool:
+        """Whether one more may be written; `now` in seconds of a clock that is never set."""
+        self._at = [at for at in self._at if now - at < 3600]
+        if len(self._at) >= self._limit:
+            return False
+        self._at.append(now)
+        return True
+
+
 def append_event(path: str, event: str, at: int, **fields: object) -> None:
     """Add one of `EVENTS`; `at` in Unix seconds. A failure to is logged and is no failure of the update."""
     fields = {name: _cut(value) for name, value in fields.items()}

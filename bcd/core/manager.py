@@ -21,7 +21,7 @@ from bcd.core.durable import as_host_error, make_directories, sync_directory
 from bcd.core.entrypoint import EntrypointKind, inspect_entrypoint
 from bcd.core.errors import HostError, Refusal
 from bcd.core.facts import node_facts
-from bcd.core.history import append_event
+from bcd.core.history import Ration, append_event
 from bcd.core.layout import layout_of
 from bcd.core.leftovers import remove_stale, remove_stale_downloads
 from bcd.core.links import CURRENT, PREVIOUS, Slot, other_slot, read_link, slot_file, switch_link
@@ -68,6 +68,7 @@ class Manager:
         self._store = Store(self._layout, clock)
         self.look = Look(self._layout, clock)
         self._prepared: str | None = None
+        self._asked = Ration()
 
     def running_version(self) -> str:
         """The version that runs here: this process's own, or under the helper the current slot's (section 10)."""
@@ -103,7 +104,7 @@ class Manager:
         section = self._accepted(spec, answer)
         if self._prepared != section.version:
             self._prepared = section.version
-            self._note("prepared", version=section.version)
+            self._note_asked("prepared", version=section.version)
         if answer.artifact is None or answer.manifest is None:
             return Prepared(version=section.version, fetch=None)
         fetch = Fetch(
@@ -472,7 +473,11 @@ class Manager:
         return answer.section
 
     def _note_refused(self, version: str | None, refusal: Refusal) -> None:
-        self._note("refused", version=version, code=refusal.code, reason=refusal.message)
+        self._note_asked("refused", version=version, code=refusal.code, reason=refusal.message)
+
+    def _note_asked(self, event: str, **fields: object) -> None:
+        if self._asked.take(self._clock.boottime()):
+            self._note(event, **fields)
 
     def _note(self, event: str, **fields: object) -> None:
         append_event(self._layout.history, event, int(self._clock.wall()), **fields)

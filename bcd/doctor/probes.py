@@ -88,13 +88,21 @@ def free_disk(path: str) -> tuple[int, float]:
     return int(usage.free), float(usage.percent)
 
 
+DISTRIBUTION_STORES = (
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+
+
 def trust_stores() -> tuple[str, ...]:
-    """Where this machine's certificates may lie: files and directories, as OpenSSL and the distributions have it."""
+    """Where downloads look for this machine's certificates: OpenSSL's own places, then the distributions'."""
     import ssl  # noqa: PLC0415  # for one check
 
     paths = ssl.get_default_verify_paths()
-    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
-    return tuple(dict.fromkeys(path for path in (paths.cafile, paths.capath, *usual) if path))
+    return tuple(dict.fromkeys(path for path in (paths.cafile, paths.capath, *DISTRIBUTION_STORES) if path))
 
 
 @dataclass(kw_only=True)

@@ -301,3 +301,19 @@ def test_a_new_process_prepares_what_an_old_one_did(node: Node) -> None:
         manager.prepare(release.section, server_time=None)
     assert [event["version"] for event in node.events()[told:]] == ["1.2.0", "1.3.0", "1.2.0"]
     assert program("1.2.0") == TWO.data
+
+
+def test_a_node_that_asks_and_asks_leaves_the_rest_of_the_history_where_it_is(node: Node) -> None:
+    """The attack: refusals, or two good releases in turn, until what happened here has been rotated away."""
+    before, manager = node.events(), node.manager()
+    below = make_release("1.2.0", 10)
+    for n in range(200):
+        with pytest.raises(Refusal):
+            manager.prepare({**below.section, "version": f"1.2.{n}"}, server_time=None)
+        manager.prepare((TWO, make_release("1.3.0", 13))[n % 2].section, server_time=None)
+    assert len(node.events()) == len(before) + 60
+    node.clock.passes(3600)
+    with pytest.raises(Refusal) as caught:
+        manager.prepare(below.section, server_time=None)
+    assert node.events()[-1]["code"] == caught.value.code
+    assert node.events()[: len(before)] == before
