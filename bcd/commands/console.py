@@ -80,10 +80,12 @@ def open_on_this_machine(asked: Asked, lab: "LabSession | None") -> "tuple[Conso
     from bcd.tui.glyphs import terminal_is_ascii_only
     from bcd.tui.journal import Journal, LogFile, NoJournal, SystemdJournal
     from bcd.tui.source import Source
+    from bcd.tui.vitals import VitalSigns, node_unit
 
     build, config_path = this_build() if lab is None else lab.build, asked.config_path
     clock: Clock = SystemClock() if lab is None else lab.clock
-    source = Source(config_path, build, clock, LiveFollower(), read_only=asked.read_only)
+    vitals = VitalSigns(node_unit() if lab is None else None)
+    source = Source(config_path, build, clock, LiveFollower(), read_vitals=vitals, read_only=asked.read_only)
 
     def read() -> Snapshot:
         if lab is None:

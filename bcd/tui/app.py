@@ -374,4 +374,6 @@ def _shown(snapshot: Snapshot | None) -> object:
         snapshot.clear_refused,
         int(snapshot.taken_at) // 60,
         snapshot.trouble,
+        snapshot.entrypoint_leads,
+        snapshot.vitals,
     )

@@ -44,6 +44,12 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
         ),
         Evidence(name="current", value=status.current.target or "none", path=layout.current, rule="what starts"),
         Evidence(
+            name="entrypoint",
+            value=snapshot.entrypoint_leads.removeprefix("→ ") or "unknown",
+            path=layout.entrypoint,
+            rule="what the service starts",
+        ),
+        Evidence(
             name="floor", value=status.floor_words, path=layout.update_record, rule="never falls; raised by a welcome"
         ),
         Evidence(
@@ -60,6 +66,16 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
                 value=f"{datetime.fromtimestamp(pending.deadline).astimezone():%H:%M:%S}",
                 path=layout.pending_record,
                 rule="120 s after the swap, by the boot clock",
+            )
+        )
+    seen = snapshot.vitals
+    if seen.pid is not None:
+        rows.append(
+            Evidence(
+                name="agent",
+                value=f"{seen.pid}, {seen.memory_mib} MiB",
+                path=f"/proc/{seen.pid}/stat",
+                rule="its id is its own word, the rest the kernel's",
             )
         )
     rows += [

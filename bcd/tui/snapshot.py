@@ -6,6 +6,7 @@ from bcd.core.errors import BcdError
 from bcd.core.status import Status
 from bcd.core.strict import MAX_INTEGER
 from bcd.core.text import Foreign
+from bcd.tui.vitals import Vitals
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +26,11 @@ class Snapshot:
     """Whether a unit here brings a crash-looping release back."""
     clear_refused: str | None = None
     """Why this user may not clear failed versions, with the command that may; None where they may."""
+
+    entrypoint_leads: str = ""
+    """What the entrypoint is: `→ current`, `→ elsewhere`, `(a file)`, `(missing)`; empty where that is not known."""
+    vitals: Vitals = Vitals()  # noqa: RUF009  # a value that never changes
+    """The agent's process, and its unit."""
 
     origin: str = ""
     """What this is a picture of, where it is not this machine as it is now: a bundle, its host and its time."""

@@ -17,11 +17,12 @@ from bcd.core.deadline import time_left
 from bcd.core.errors import BcdError
 from bcd.core.history import read_events
 from bcd.core.layout import Layout, layout_of
-from bcd.core.links import PREVIOUS
+from bcd.core.links import CURRENT, PREVIOUS
 from bcd.core.records import Json
 from bcd.core.status import Status, read_status
 from bcd.core.units import ROLLBACK_UNIT, UNIT_DIRECTORY
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.vitals import ReadVitals, no_vitals
 
 ReadLive = Callable[[str], dict[str, object] | None]
 Print = tuple[tuple[int, ...] | None, ...]
@@ -40,6 +41,7 @@ class Source:
         clock: Clock,
         read_live: ReadLive,
         *,
+        read_vitals: ReadVitals = no_vitals,
         unit_directory: str = UNIT_DIRECTORY,
         read_only: bool = False,
     ) -> None:
@@ -49,6 +51,7 @@ class Source:
         self.clock = clock
         self.build = build
         self._read_live = read_live
+        self._read_vitals = read_vitals
         self._at_start: str | None = None
         self._looked = False
         self._layout: Layout | None = None
@@ -96,6 +99,7 @@ class Source:
                 layout.pending_record,
                 layout.current,
                 os.path.join(layout.slots_dir, PREVIOUS),
+                layout.entrypoint,
                 # A broken record that is moved aside changes its directory.
                 layout.slots_dir,
                 layout.records_dir,
@@ -120,6 +124,7 @@ class Source:
             running_slot_moved=self._has_moved(status),
             clear_refused="this console is read-only" if self._read_only else _clear_refused(status),
             crash_loop_rollback=os.path.exists(self._unit),
+            entrypoint_leads=_leads(status.layout),
         )
 
     def _as_of_now(self, snapshot: Snapshot) -> Snapshot:
@@ -129,7 +134,13 @@ class Source:
         pending = status.pending.value
         left = None if pending is None else time_left(pending, self.clock)
         agent = self._read_live(status.config.node.data_dir)
-        return replace(snapshot, status=status._replace(left=left), agent=agent, taken_at=self.clock.wall())
+        return replace(
+            snapshot,
+            status=status._replace(left=left),
+            agent=agent,
+            taken_at=self.clock.wall(),
+            vitals=self._read_vitals(None if agent is None else agent.get("pid")),
+        )
 
     def _has_moved(self, status: Status) -> bool:
         target = status.current.target
@@ -156,6 +167,17 @@ def _print(path: str) -> tuple[int, ...] | None:
         for f in (found, behind)
         for value in (f.st_ino, f.st_dev, f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_mode)
     )
+
+
+def _leads(layout: Layout) -> str:
+    path = layout.entrypoint
+    try:
+        target = os.readlink(path)
+    except OSError:
+        return "(a file)" if os.path.isfile(path) else "(missing)"
+    directory, name = os.path.split(os.path.join(os.path.dirname(path), target))
+    ours = name == CURRENT and os.path.realpath(directory) == os.path.realpath(layout.slots_dir)
+    return f"→ {CURRENT if ours else target}"
 
 
 def _clear_refused(status: Status) -> str | None:

@@ -20,6 +20,7 @@ from bcd.core.records import (
 from bcd.core.status import Problem, Status
 from bcd.core.text import Foreign
 from bcd.tui.snapshot import Snapshot
+from bcd.tui.vitals import Vitals
 
 NOW = 1_790_000_000.0
 """Unix seconds of every snapshot here."""
@@ -42,6 +43,15 @@ CONTROLS = (
     "\u202eevil",
     "\x1b]8;;http://x\x1b\\y",
 )
+VITALS = Vitals(
+    pid=2217,
+    started_at=int(NOW) - 3 * DAY,
+    cpu_percent=0,
+    memory_mib=43,
+    unit="bcd.service",
+    unit_state="active (running)",
+)
+NO_AGENT = Vitals(unit="bcd.service", unit_state="failed")
 Make = Callable[[], Snapshot]
 NO_LINK = Link(None, None, present=False)
 
@@ -100,7 +110,14 @@ def status(
 
 
 def _snapshot(shown: Status | None, live: dict[str, object] | None) -> Snapshot:
-    return Snapshot(status=shown, agent=live, trouble=None, taken_at=NOW)
+    return Snapshot(
+        status=shown,
+        agent=live,
+        trouble=None,
+        taken_at=NOW,
+        entrypoint_leads="→ current",
+        vitals=VITALS,
+    )
 
 
 def changed(snapshot: Snapshot, **changes: object) -> Snapshot:
@@ -117,7 +134,7 @@ def never_updated() -> Snapshot:
         slots=Reading[SlotsRecord]("absent", None, ""),
         update=Reading[UpdateRecord]("absent", None, ""),
     )
-    return _snapshot(fresh, agent())
+    return changed(_snapshot(fresh, agent()), entrypoint_leads="(a file)")
 
 
 def at_rest() -> Snapshot:
@@ -163,12 +180,12 @@ def pending(
 
 def overdue() -> Snapshot:
     """1.4.2 had to be welcomed 14 seconds ago, and nobody has swapped back."""
-    return changed(pending(-14.0), agent=None)
+    return changed(pending(-14.0), agent=None, vitals=NO_AGENT)
 
 
 def swapped_back() -> Snapshot:
     """The crash loop's unit swapped 1.4.2 back; the agent has not settled that yet."""
-    return changed(pending(40.0, current="b"), agent=None)
+    return changed(pending(40.0, current="b"), agent=None, vitals=NO_AGENT)
 
 
 def current_malformed() -> Snapshot:
@@ -223,7 +240,7 @@ def records_unreadable() -> Snapshot:
 
 def agent_down() -> Snapshot:
     """At rest, and no agent answers."""
-    return changed(at_rest(), agent=None)
+    return changed(at_rest(), agent=None, vitals=NO_AGENT)
 
 
 def record_broken() -> Snapshot:

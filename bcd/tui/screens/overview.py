@@ -7,7 +7,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Static
 
-from bcd.core.links import SLOTS
+from bcd.core.links import CURRENT, SLOTS
 from bcd.core.records import Json
 from bcd.core.status import Status
 from bcd.core.text import clean
@@ -19,7 +19,7 @@ from bcd.tui.widgets.countdown import Countdown
 from bcd.tui.widgets.forecast_view import ForecastView
 from bcd.tui.widgets.phase_rail import PhaseRail
 from bcd.tui.widgets.slot_panel import SlotPanel
-from bcd.tui.words import bar, moment, size, time_left
+from bcd.tui.words import age, bar, moment, size, time_left
 
 _BAR = 32
 _LATELY = 20
@@ -129,7 +129,10 @@ def _facts(snapshot: Snapshot) -> Text:
         text.append(f"{snapshot.runs}\n", style="bold")
     text.append(f"floor {status.floor_words}", style="bold")
     text.append(f"   {len(pins.release_pins)} pins, {pins.release_threshold} must sign")
-    text.append(f"   entrypoint {clean(status.layout.entrypoint)}\n", style="dim")
+    text.append(f"   entrypoint {clean(status.layout.entrypoint)}", style="dim")
+    leads = snapshot.entrypoint_leads
+    loud = status.current.slot is not None and leads != f"→ {CURRENT}"
+    text.append(f" {clean(leads)}\n", style="bold yellow" if loud else "dim")
     transfer = snapshot.transfer
     if transfer is not None:
         done, total, rate = transfer
@@ -150,5 +153,19 @@ def _facts(snapshot: Snapshot) -> Text:
         text.append(f"the agent's last trouble: {snapshot.agent_error}\n", style="yellow")
     if snapshot.agent is None and not snapshot.origin:
         text.append("no agent answers: nothing updates this node, and nothing swaps back\n", style="bold yellow")
+    text.append(_vitals(snapshot))
     text.rstrip()
+    return text
+
+
+def _vitals(snapshot: Snapshot) -> Text:
+    seen, text = snapshot.vitals, Text()
+    if seen.pid is not None:
+        parts = [f"agent {seen.pid}{f' of {seen.unit}' if seen.unit else ''}"]
+        parts.append(f"up {age(snapshot.taken_at - seen.started_at)}")
+        if seen.cpu_percent is not None:
+            parts.append(f"{seen.cpu_percent or '<1'} % of a core")
+        text.append(f"{', '.join([*parts, f'{seen.memory_mib} MiB'])}\n", style="dim")
+    if seen.unit and not seen.unit_state.startswith("active "):
+        text.append(f"{seen.unit} is {seen.unit_state}\n", style="bold yellow")
     return text

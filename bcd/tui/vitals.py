@@ -1,0 +1,110 @@
+"""How the agent does as a process: since when it runs, what it costs, and what systemd says of its unit.
+
+Looked at every five seconds and said in whole numbers: a console that is left open is not drawn anew for a hundredth.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bcd.core.service import Ask, ask_systemd
+from bcd.core.text import clean
+from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
+
+if TYPE_CHECKING:
+    import psutil
+
+_EVERY_SECONDS = 5.0
+_MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vitals:
+    """One look."""
+
+    pid: int | None = None
+    """The agent's; None where none answers, or its process is not to be seen."""
+    started_at: int = 0
+    """Unix seconds."""
+    cpu_percent: int | None = None
+    """Of one core, since the look before; None at the first."""
+    memory_mib: int = 0
+    """Resident."""
+    unit: str = ""
+    """What starts it; empty where that is no systemd unit."""
+    unit_state: str = ""
+    """`active (running)`, as systemd says it."""
+
+
+ReadVitals = Callable[[object], Vitals]
+"""Looks at the process of this id, as the agent gave it."""
+
+
+def no_vitals(pid: object) -> Vitals:  # noqa: ARG001  # the port's shape
+    """For what is no process of this machine."""
+    return Vitals()
+
+
+class VitalSigns:
+    """Looks at the agent's process and its unit; used from one thread at a time."""
+
+    def __init__(self, unit: str | None, ask: Ask = ask_systemd) -> None:
+        self._unit = unit
+        self._ask = ask
+        self._process: psutil.Process | None = None
+        self._looked_at: float | None = None
+        self._last = Vitals()
+
+    def __call__(self, pid: object) -> Vitals:
+        """What was seen at most five seconds ago, of this very process."""
+        now = time.monotonic()
+        if self._looked_at is None:
+            self._looked_at = now - _EVERY_SECONDS  # at once, but not before the first frame
+        elif now - self._looked_at >= _EVERY_SECONDS or (pid is not None and pid != self._last.pid):
+            self._looked_at = now
+            self._last = self._with_unit(self._look(pid))
+        return self._last
+
+    def _look(self, pid: object) -> Vitals:
+        import psutil  # noqa: PLC0415  # not before the first frame
+
+        if type(pid) is not int or not 0 < pid < 2**31:
+            self._process = None
+            return Vitals()
+        try:
+            if self._process is None or self._process.pid != pid or not self._process.is_running():
+                self._process = psutil.Process(pid)
+                self._process.cpu_percent()  # counts from here
+                percent = None
+            else:
+                percent = round(self._process.cpu_percent())
+            return Vitals(
+                pid=pid,
+                started_at=int(self._process.create_time()),
+                cpu_percent=percent,
+                memory_mib=round(self._process.memory_info().rss / _MIB),
+            )
+        except (psutil.Error, OSError):
+            self._process = None
+            return Vitals()
+
+    def _with_unit(self, seen: Vitals) -> Vitals:
+        if self._unit is None:
+            return seen
+        try:
+            shown = self._ask(["systemctl", "show", "--property=LoadState,ActiveState,SubState", self._unit])
+        except (OSError, subprocess.SubprocessError):
+            return replace(seen, unit=self._unit, unit_state="unknown: systemd does not answer")
+        told = dict(line.partition("=")[::2] for line in shown.splitlines())
+        if told.get("LoadState") != "loaded":
+            return seen
+        state, sub = (told.get(name, "unknown") for name in ("ActiveState", "SubState"))
+        return replace(seen, unit=self._unit, unit_state=clean(state if state == sub else f"{state} ({sub})"))
+
+
+def node_unit() -> str | None:
+    """The unit that starts the node where systemd runs this machine; None elsewhere."""
+    return NODE_UNIT if os.path.isdir(SYSTEMD_DIRECTORY) else None
