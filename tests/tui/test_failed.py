@@ -3,6 +3,7 @@
 import pytest
 from rich.cells import cell_len
 from textual.widgets import DataTable
+from textual.widgets._footer import FooterKey
 
 from bcd.core.errors import HostError, NotPermitted
 from bcd.core.records import Failed
@@ -308,3 +309,17 @@ async def test_wide_and_combining_text_keeps_every_line_as_wide_as_the_screen() 
             await app.switch_mode(name)
             await pilot.pause()
             assert {cell_len(line) for line in lines_of(app)} == {80}, name
+
+
+async def test_the_footer_offers_clearing_as_soon_as_there_is_something_to_clear_and_the_right_to() -> None:
+    world = World(states.at_rest())
+
+    def offered(app: ConsoleApp) -> list[bool]:
+        return [not key.has_class("-disabled") for key in app.screen.query(FooterKey) if key.key in "cC"]
+
+    async with opened(world, "failed") as (app, pilot):
+        await until(pilot, lambda: offered(app) == [False, False])
+        await change(pilot, world, states.rolled_back())
+        await until(pilot, lambda: offered(app) == [True, True])
+        await change(pilot, world, states.clear_not_permitted())
+        await until(pilot, lambda: offered(app) == [False, False])

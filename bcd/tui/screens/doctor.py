@@ -81,9 +81,9 @@ class DoctorScreen(ConsoleScreen):
         self._here = self.app.current_mode == self.NAME
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Copying is shown, and disabled where the finding has no command."""
+        """Copying is offered where the finding has a command."""
         if action == "copy_hint" and not self._command:
-            return None
+            return False
         return super().check_action(action, parameters)
 
     def action_fold(self) -> None:

@@ -73,7 +73,7 @@ class FailedScreen(ConsoleScreen):
         update = None if status is None else status.update.value
         failed = () if update is None else tuple(reversed(update.failed))
         unreadable = status is not None and status.update.state == "unreadable"
-        self._why_not = snapshot.clear_refused
+        could, self._why_not = self._may_clear, snapshot.clear_refused
         if failed != self._failed:
             self._failed = failed
             self._marked &= {raw(entry.version) for entry in failed}
@@ -91,10 +91,16 @@ class FailedScreen(ConsoleScreen):
         right.display = bool(failed) and self._why_not is not None
         right.update(Text.styled(self._why_not or "", "yellow"))
         self._show_reason()
+        if self._may_clear != could:
+            self.refresh_bindings()
+
+    @property
+    def _may_clear(self) -> bool:
+        return self._why_not is None and bool(self._failed)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Clearing is shown, and disabled where it is not possible."""
-        if action in ("clear", "clear_all") and (self._why_not is not None or not self._failed):
+        if action in ("clear", "clear_all") and not self._may_clear:
             return None
         return super().check_action(action, parameters)
 
