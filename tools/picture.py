@@ -101,7 +101,7 @@ def save(console: Console, name: str, title: str, theme: TerminalTheme) -> Path:
     png = path.with_suffix(".png")
     drawn = subprocess.run(["rsvg-convert", "--zoom", "0.9", str(path)], check=True, capture_output=True).stdout
     few = subprocess.run(
-        ["pngquant", "--nofs", "--strip", "--posterize", "3", _COLOURS, "-"],
+        ["pngquant", "--nofs", "--strip", _COLOURS, "-"],
         input=drawn,
         check=True,
         capture_output=True,

@@ -13,7 +13,7 @@ from bcd.tui.snapshot import Snapshot
 
 _LIMIT_BYTES = 4 * 1024 * 1024
 Look = Callable[[str], tuple[str, str]]
-"""What is at a path now: when it changed, and its digest, target or size."""
+"""What is at a path now: when it changed, and its digest, its target, its size, or why it can't be told."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,13 +91,13 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 
 def look(path: str) -> tuple[str, str]:
-    """A file's modification time and the beginning of its SHA-256, now; for a link, its target."""
+    """A file's modification time and the beginning of its SHA-256, now; of a link, its target."""
     try:
         found = os.lstat(path)
         when = f"{datetime.fromtimestamp(found.st_mtime).astimezone():%Y-%m-%d %H:%M:%S}"
         if os.path.islink(path):
             return when, f"→ {os.readlink(path)}"
         with open(path, "rb") as file:
-            return when, hashlib.sha256(file.read(_LIMIT_BYTES)).hexdigest()[:16]
+            return when, f"sha256 {hashlib.sha256(file.read(_LIMIT_BYTES)).hexdigest()[:16]}"
     except OSError as error:
         return "", error.strerror or "not to be read"

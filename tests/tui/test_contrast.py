@@ -13,6 +13,7 @@ from bcd.tui.app import ConsoleApp
 from tests.tui import states
 from tests.tui.consoles import World, report_of, until
 from tests.tui.drawn import contrast, grey, is_text, pieces
+from tests.tui.fake_lab import FakeLab
 
 THEMES = {"bcd-dark": 4.5, "bcd-light": 4.5, "bcd-contrast": 7.0}
 REPORT = report_of(
@@ -40,7 +41,7 @@ def faint(app: ConsoleApp, least: float) -> set[str]:
 
 async def see_everything(look: Callable[[ConsoleApp, str], None], app: ConsoleApp, pilot: Pilot[int]) -> None:
     """Lead a console through its screens, states and questions, and look at each."""
-    for name in app.MODES:
+    for name in (*app.MODES, "lab"):
         await app.switch_mode(name)
         for state in STATES if name == "overview" else STATES[2:3]:
             app.snapshot = states.EVERY[state]()
@@ -97,6 +98,9 @@ def console(monkeypatch: pytest.MonkeyPatch, theme: str) -> ConsoleApp:
     """A console in a theme, its looks at the disk out of the way."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     world = World(states.rolled_back(), events=EVENTS, report=REPORT)
+    world.lab = FakeLab()
+    for who in ("you", "gateway", "releases", "supervisor", "lab", "node"):
+        world.lab.tell(who, "something was done")
     app = world.app(theme=theme)
     monkeypatch.setattr(app, "_keep_looking", lambda: None)
     return app

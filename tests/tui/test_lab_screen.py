@@ -1,48 +1,12 @@
 """The Lab screen over a lab of values: what it asks for, what it says, what it refuses, and that it waits for nothing."""
 
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from bcd.core.errors import UsageError
-from bcd.lab.desk import ACTS, Act, Line, State
+from bcd.lab.desk import ACTS
 from bcd.tui import lab_port
 from tests.tui import states
 from tests.tui.consoles import NARROW, WIDE, World, flat, lines_of, opened, until
-
-AT_REST = State(gateway_cut=False, next_download="", clock_ahead_seconds=0, agent_pid=4711, starts=1)
-
-
-@dataclass
-class FakeLab:
-    """A lab that writes down what is asked of it."""
-
-    now: State = AT_REST
-    directory: str = "/tmp/bcd-lab-test"
-
-    def __post_init__(self) -> None:
-        self.done: list[str] = []
-        self.told: list[Line] = []
-        self.free = threading.Event()
-        self.free.set()
-
-    def acts(self) -> Sequence[Act]:
-        return ACTS
-
-    def state(self) -> State:
-        return self.now
-
-    def lines(self, after: int) -> Sequence[Line]:
-        return self.told[after:]
-
-    def do(self, name: str) -> None:
-        self.free.wait(5)
-        self.done.append(name)
-        if name == "again":
-            raise UsageError("nothing-pushed", "nothing was pushed [/yet]", "push another release first")
-
-    def tell(self, who: str, what: str) -> None:
-        self.told.append(Line(number=len(self.told), at=states.NOW, who=who, what=what))
+from tests.tui.fake_lab import AT_REST, FakeLab
 
 
 def world_of(lab: FakeLab, *, read_only: bool = False) -> World:

@@ -6,6 +6,7 @@ from bcd.tui.app import ConsoleApp
 from tests.tui import states
 from tests.tui.consoles import World
 from tests.tui.drawn import contrast, is_text, pieces
+from tests.tui.fake_lab import FakeLab
 from tests.tui.test_contrast import REPORT
 
 
@@ -14,10 +15,12 @@ from tests.tui.test_contrast import REPORT
 )
 async def test_sixteen_colours(theme: str) -> None:
     """C14: `TERM=linux`. 3 : 1 is what its palette allows."""
-    app = World(states.pending(), report=REPORT).app(theme=theme)
+    world = World(states.pending(), report=REPORT)
+    world.lab = FakeLab()
+    app = world.app(theme=theme)
     faint = set()
     async with app.run_test(size=(120, 36)) as pilot:
-        for name in ConsoleApp.MODES:
+        for name in (*ConsoleApp.MODES, "lab"):
             await app.switch_mode(name)
             await pilot.pause()
             faint |= {

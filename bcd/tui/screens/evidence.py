@@ -1,5 +1,6 @@
 """The evidence, over whatever screen it was asked on: each value, its file, that file's time and digest, and the rule."""
 
+import os
 from typing import ClassVar
 
 from rich.text import Text
@@ -14,8 +15,8 @@ from bcd.tui.evidence import Evidence, Look
 from bcd.tui.keys import HELP, HJKL
 from bcd.tui.widgets.rows import Rows
 
-_VALUE = 40
-"""Characters of a value in the table: below it stands whole."""
+_VALUE, _NARROW_VALUE, _NARROW = 40, 20, 110
+"""Characters of a value in the table, also on a terminal of fewer columns than this: below the table it stands whole."""
 
 
 class EvidenceScreen(ModalScreen[None]):
@@ -31,7 +32,7 @@ class EvidenceScreen(ModalScreen[None]):
         super().__init__()
         self._rows = rows
         self._seen = {row.path: look(row.path) for row in rows}
-        """When each file changed, and its digest: looked at once."""
+        """When each file changed, and what it is: looked at once."""
 
     def compose(self) -> ComposeResult:
         """The table, and the row under the cursor whole."""
@@ -43,16 +44,18 @@ class EvidenceScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Fill it."""
         table: DataTable[Text] = self.query_one("#evidence-table", DataTable)
-        table.add_columns("value", "is", "changed", "file")
+        table.add_columns("value", "is", "file", "changed")
+        limit = _NARROW_VALUE if self.app.size.width < _NARROW else _VALUE
         for row in self._rows:
-            cells = (row.name, clean(row.value, _VALUE), *self._seen[row.path][:1], row.path)
+            cells = (row.name, clean(row.value, limit), os.path.basename(row.path), self._seen[row.path][0])
             table.add_row(*(Text(clean(cell)) for cell in cells))
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Show a row whole."""
         if event.cursor_row < len(self._rows):
             row = self._rows[event.cursor_row]
-            when, digest = (clean(each) for each in self._seen[row.path])
+            when, what = (clean(each) for each in self._seen[row.path])
+            seen = f"changed {when}, {what}" if when else what
             self.query_one("#evidence-whole", Static).update(
-                Text(f"{row.name}: {row.value}\n{row.path}\nchanged {when}, sha256 {digest}\n{row.rule}")
+                Text(f"{row.name}: {row.value}\n{row.path}\n{seen}\n{row.rule}")
             )
