@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
-_COLOURS = "64"
-"""Of a PNG, after three bits of each: enough for text with smooth edges, few enough to be small."""
+_COLOURS = "128"
+"""Of a PNG: enough for text with smooth edges in every colour of a theme, few enough to be small."""
 
 _DARK = TerminalTheme(
     (22, 24, 29),

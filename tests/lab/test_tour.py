@@ -40,10 +40,13 @@ def breaks(_: Stage) -> str:
     raise KeyError("a fault in the scenario")
 
 
-def tour(play: Callable[[Stage], str], directory: Path | None, *, terminal: bool = False) -> tuple[ExitStatus, str]:
+def tour(
+    play: Callable[[Stage], str], directory: Path | None, *, terminal: bool = False, color: bool | None = None
+) -> tuple[ExitStatus, str]:
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    color = terminal if color is None else color
     status = run_tour(
-        directory=directory, only=(), color=terminal, terminal=terminal, out=out, err=out, groups=group(play)
+        directory=directory, only=(), color=color, terminal=terminal, out=out, err=out, groups=group(play)
     )
     out.seek(0)
     return status, out.read()
@@ -78,6 +81,13 @@ def test_a_scenario_that_breaks_has_failed(tmp_path: Path) -> None:
 def test_a_pipe_gets_no_escapes_and_a_terminal_does(tmp_path: Path) -> None:
     assert "\x1b" not in tour(ends_well, tmp_path / "lab")[1]
     assert "\x1b[" in tour(ends_well, tmp_path / "lab", terminal=True)[1]
+
+
+def test_colour_that_was_asked_for_reaches_a_pipe_too(tmp_path: Path) -> None:
+    """`--color always`, as for `less -R`."""
+    said = tour(ends_well, tmp_path / "lab", color=True)[1]
+    assert "\x1b[32m✓" in said
+    assert "\x1b[?" not in said
 
 
 def results() -> dict[str, Result]:

@@ -67,7 +67,7 @@ def run_tour(
         file=out,
         force_terminal=terminal,
         no_color=not color,
-        color_system="auto" if color else None,
+        color_system=("auto" if terminal else "standard") if color else None,  # rich finds none for a pipe
         width=None if terminal else _PLAIN_COLUMNS,
         highlight=False,
         markup=False,
