@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static, Tree
 
 from bcd.doctor.finding import Finding, Level, Report
+from bcd.doctor.remedy import command_in
 from bcd.doctor.report.rich_report import STYLES
 from bcd.doctor.report.words import MARKS, PROBLEMS, by_category, tally, verdict_line
 from bcd.tui.screens.base import ConsoleScreen
@@ -124,7 +125,7 @@ class DoctorScreen(ConsoleScreen):
 
     @property
     def _command(self) -> str:
-        return "" if self._finding is None else self._finding.hint
+        return "" if self._finding is None else command_in(self._finding.hint)
 
     @property
     def _finding(self) -> Finding | None:
