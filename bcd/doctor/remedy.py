@@ -3,8 +3,8 @@
 import os
 import re
 
-_PROGRAMS = frozenset(
-    "bcd cat chmod chown df getent journalctl less ln ls mv nc openssl ps rm sudo systemctl timedatectl".split()
+_PROGRAMS = re.compile(
+    r"(bcd|cat|chmod|chown|df|getent|journalctl|less|ln|ls|mv|nc|openssl|ps|rm|sudo|systemctl|timedatectl)"
 )
 _QUOTED_OR_END = re.compile(r"'[^']*'|\"[^\"]*\"|(?P<end>[;:,] )")
 """Hints quote as `shlex.quote` does: what ends a clause within quotes is part of a path."""
@@ -23,4 +23,4 @@ def _clauses(hint: str) -> list[str]:
 
 def _is_command(clause: str) -> bool:
     words = clause.replace("'", "").replace('"', "").split()
-    return len(words) > 1 and os.path.basename(words[0]) in _PROGRAMS and "\n" not in clause
+    return len(words) > 1 and _PROGRAMS.fullmatch(os.path.basename(words[0])) is not None and "\n" not in clause
