@@ -5,6 +5,7 @@ Looked at every five seconds and said in whole numbers: a console that is left o
 
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,24 +50,33 @@ def no_vitals(pid: object) -> Vitals:  # noqa: ARG001  # the port's shape
 
 
 class VitalSigns:
-    """Looks at the agent's process and its unit; used from one thread at a time."""
+    """Looks at the agent's process and its unit, in a thread of its own: a systemd that hangs freezes no countdown."""
 
     def __init__(self, unit: str | None, ask: Ask = ask_systemd) -> None:
         self._unit = unit
         self._ask = ask
         self._process: psutil.Process | None = None
         self._looked_at: float | None = None
+        self._looked_for: object = None
+        self._looker: threading.Thread | None = None
         self._last = Vitals()
 
     def __call__(self, pid: object) -> Vitals:
-        """What was seen at most five seconds ago, of this very process."""
+        """What was seen last, of this very process; never waits."""
         now = time.monotonic()
         if self._looked_at is None:
             self._looked_at = now - _EVERY_SECONDS  # at once, but not before the first frame
-        elif now - self._looked_at >= _EVERY_SECONDS or (pid is not None and pid != self._last.pid):
-            self._looked_at = now
-            self._last = self._with_unit(self._look(pid))
-        return self._last
+        elif self._looker is not None and self._looker.is_alive():
+            pass
+        elif now - self._looked_at >= _EVERY_SECONDS or pid != self._looked_for:
+            self._looked_at, self._looked_for = now, pid
+            self._looker = threading.Thread(target=self._look_in_thread, args=(pid,), daemon=True)
+            self._looker.start()
+        last = self._last
+        return last if last.pid in (pid, None) else Vitals(unit=last.unit, unit_state=last.unit_state)
+
+    def _look_in_thread(self, pid: object) -> None:
+        self._last = self._with_unit(self._look(pid))
 
     def _look(self, pid: object) -> Vitals:
         import psutil  # noqa: PLC0415  # not before the first frame

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,36 +44,51 @@ def says(answer: str | Exception) -> Callable[[Sequence[str]], str]:
     return ask
 
 
+def seen(look: VitalSigns, pid: object) -> Vitals:
+    """What it sees when it has looked."""
+    look(pid)
+    if look._looker is not None:
+        look._looker.join(10)
+    return look(pid)
+
+
 def test_a_process_is_seen_as_it_is_and_its_cpu_from_the_second_look_on(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vitals, "_EVERY_SECONDS", 0.2)
     look = VitalSigns(None)
     assert look(child.pid) == Vitals()  # not before the first frame
-    first = look(child.pid)
+    assert look._looker is None
+    first = seen(look, child.pid)
     assert (first.pid, first.cpu_percent, first.unit) == (child.pid, None, "")
     assert 1 <= first.memory_mib < 200
     assert abs(time.time() - first.started_at) < 60
     time.sleep(0.3)
-    second = look(child.pid)
+    assert seen(look, child.pid) is first  # not looked at again so soon
+    monkeypatch.setattr(vitals, "_EVERY_SECONDS", 0.2)
+    second = seen(look, child.pid)
     assert second.cpu_percent is not None
     assert 5 <= second.cpu_percent <= 110
-    assert look(child.pid) is second  # not looked at again so soon
 
 
 def test_an_agent_that_was_started_anew_is_looked_at_at_once(child: subprocess.Popen[bytes]) -> None:
+    """And nothing of the one before is shown for it."""
     look = VitalSigns(None)
-    look(os.getpid())
-    assert look(os.getpid()).pid == os.getpid()
-    assert look(child.pid).pid == child.pid
+    look(None)
+    assert seen(look, os.getpid()).pid == os.getpid()
+    assert look(child.pid).pid is None
+    assert seen(look, child.pid).pid == child.pid
+    assert look(None).pid is None
 
 
-@pytest.mark.parametrize("pid", [None, "1", -1, 0, True, 2**31, 2**80, 1.5, 4_194_305])
+@pytest.mark.parametrize("pid", [None, "1", -1, 0, True, 2**31, 2**80, 1.5, 4_194_305, [1], {}])
 def test_what_is_no_process_here_is_not_there(pid: object) -> None:
-    """The id is the agent's word."""
-    look = VitalSigns(None)
+    """The id is the agent's word. It is not asked about again and again either."""
+    asked: list[Sequence[str]] = []
+    look = VitalSigns("bcd.service", lambda command: (asked.append(command), LOADED)[1])  # type: ignore[func-returns-value]
     look(pid)
-    assert look(pid) == Vitals()
+    for _ in range(5):
+        assert seen(look, pid) == Vitals(unit="bcd.service", unit_state="active (running)")
+    assert len(asked) == 1
 
 
 def test_a_process_that_ended_is_not_there_any_more(
@@ -81,10 +97,28 @@ def test_a_process_that_ended_is_not_there_any_more(
     monkeypatch.setattr(vitals, "_EVERY_SECONDS", 0.0)
     look = VitalSigns(None)
     look(child.pid)
-    assert look(child.pid).pid == child.pid
+    assert seen(look, child.pid).pid == child.pid
     child.kill()
     child.wait()
-    assert look(child.pid) == Vitals()
+    assert seen(look, child.pid) == Vitals()
+
+
+def test_a_systemd_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C10. And it is asked once, not once a look."""
+    monkeypatch.setattr(vitals, "_EVERY_SECONDS", 0.0)
+    go_on, asked = threading.Event(), []
+
+    def hang(command: Sequence[str]) -> str:
+        asked.append(command)
+        go_on.wait(20)
+        return LOADED
+
+    look = VitalSigns("bcd.service", hang)
+    begun = time.monotonic()
+    assert [look(None) for _ in range(9)] == [Vitals()] * 9
+    assert (time.monotonic() - begun < 5, len(asked)) == (True, 1)
+    go_on.set()
+    assert seen(look, None).unit_state == "active (running)"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +136,8 @@ def test_a_process_that_ended_is_not_there_any_more(
 def test_the_unit_is_as_systemd_says(answer: str | Exception, unit: str, state: str) -> None:
     look = VitalSigns("bcd.service", says(answer))
     look(None)
-    seen = look(None)
-    assert (seen.pid, seen.unit, seen.unit_state) == (None, unit, state)
+    found = seen(look, None)
+    assert (found.pid, found.unit, found.unit_state) == (None, unit, state)
 
 
 async def test_the_overview_says_what_the_agent_costs() -> None:
