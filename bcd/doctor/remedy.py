@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 
 _PROGRAMS = re.compile(
     r"(bcd|cat|chmod|chown|df|getent|journalctl|less|ln|ls|mv|nc|openssl|ps|rm|sudo|systemctl|timedatectl)"
@@ -22,5 +23,8 @@ def _clauses(hint: str) -> list[str]:
 
 
 def _is_command(clause: str) -> bool:
-    words = clause.replace("'", "").replace('"', "").split()
+    try:
+        words = shlex.split(clause)
+    except ValueError:  # an apostrophe of the sentence
+        return False
     return len(words) > 1 and _PROGRAMS.fullmatch(os.path.basename(words[0])) is not None and "\n" not in clause

@@ -91,12 +91,16 @@ def evidence_of(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 
 def look(path: str) -> tuple[str, str]:
-    """A file's modification time and the beginning of its SHA-256, now; of a link, its target."""
+    """A file's modification time and the beginning of its SHA-256, now; of a link its target, of a large file its size."""
+    if path.startswith("/proc/"):
+        return "", "the kernel's, at each moment anew"
     try:
         found = os.lstat(path)
         when = f"{datetime.fromtimestamp(found.st_mtime).astimezone():%Y-%m-%d %H:%M:%S}"
         if os.path.islink(path):
             return when, f"→ {os.readlink(path)}"
+        if found.st_size > _LIMIT_BYTES:
+            return when, f"{found.st_size} bytes"
         with open(path, "rb") as file:
             return when, f"sha256 {hashlib.sha256(file.read(_LIMIT_BYTES)).hexdigest()[:16]}"
     except OSError as error:

@@ -28,9 +28,11 @@ class Snapshot:
     """Why this user may not clear failed versions, with the command that may; None where they may."""
 
     entrypoint_leads: str = ""
-    """What the entrypoint is: `→ current`, `→ elsewhere`, `(a file)`, `(missing)`; empty where that is not known."""
+    """What the entrypoint is: `→ current`, `→ elsewhere`, `(a file)`, `(missing)`; empty where that may not be seen."""
     vitals: Vitals = Vitals()  # noqa: RUF009  # a value that never changes
     """The agent's process, and its unit."""
+    boottime: float = 0.0
+    """When it was taken, in seconds of the boot clock, for what nobody's change of the wall clock may touch."""
 
     origin: str = ""
     """What this is a picture of, where it is not this machine as it is now: a bundle, its host and its time."""

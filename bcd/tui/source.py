@@ -20,6 +20,7 @@ from bcd.core.layout import Layout, layout_of
 from bcd.core.links import CURRENT, PREVIOUS
 from bcd.core.records import Json
 from bcd.core.status import Status, read_status
+from bcd.core.text import clean
 from bcd.core.units import ROLLBACK_UNIT, UNIT_DIRECTORY
 from bcd.tui.snapshot import Snapshot
 from bcd.tui.vitals import ReadVitals, no_vitals
@@ -139,6 +140,7 @@ class Source:
             status=status._replace(left=left),
             agent=agent,
             taken_at=self.clock.wall(),
+            boottime=self.clock.boottime(),
             vitals=self._read_vitals(None if agent is None else agent.get("pid")),
         )
 
@@ -172,12 +174,16 @@ def _print(path: str) -> tuple[int, ...] | None:
 def _leads(layout: Layout) -> str:
     path = layout.entrypoint
     try:
+        if not stat.S_ISLNK(os.lstat(path).st_mode):
+            return "(a file)" if os.path.isfile(path) else "(neither a file nor a link)"
         target = os.readlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return "(missing)"
     except OSError:
-        return "(a file)" if os.path.isfile(path) else "(missing)"
+        return ""
     directory, name = os.path.split(os.path.join(os.path.dirname(path), target))
     ours = name == CURRENT and os.path.realpath(directory) == os.path.realpath(layout.slots_dir)
-    return f"→ {CURRENT if ours else target}"
+    return f"→ {CURRENT if ours else clean(target)}"
 
 
 def _clear_refused(status: Status) -> str | None:

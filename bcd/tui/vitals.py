@@ -1,8 +1,10 @@
 """How the agent does as a process: since when it runs, what it costs, and what systemd says of its unit.
 
-Looked at every five seconds and said in whole numbers: a console that is left open is not drawn anew for a hundredth.
+Looked at every five seconds, the unit every fifteen, and said in whole numbers: a console that is left open is not drawn
+anew for a hundredth.
 """
 
+import math
 import os
 import subprocess
 import threading
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import psutil
 
 _EVERY_SECONDS = 5.0
+_UNIT_SECONDS = 15.0
+"""systemctl is a process, and costs as much as all the rest of an idle console."""
 _MIB = 2**20
 
 
@@ -28,8 +32,8 @@ class Vitals:
 
     pid: int | None = None
     """The agent's; None where none answers, or its process is not to be seen."""
-    started_at: int = 0
-    """Unix seconds."""
+    started: int = 0
+    """By the boot clock, seconds: whoever sets the wall clock makes no agent older."""
     cpu_percent: int | None = None
     """Of one core, since the look before; None at the first."""
     memory_mib: int = 0
@@ -59,6 +63,7 @@ class VitalSigns:
         self._looked_at: float | None = None
         self._looked_for: object = None
         self._looker: threading.Thread | None = None
+        self._asked_at = -math.inf
         self._last = Vitals()
 
     def __call__(self, pid: object) -> Vitals:
@@ -93,17 +98,22 @@ class VitalSigns:
                 percent = round(self._process.cpu_percent())
             return Vitals(
                 pid=pid,
-                started_at=int(self._process.create_time()),
+                started=_started(pid),
                 cpu_percent=percent,
                 memory_mib=round(self._process.memory_info().rss / _MIB),
             )
-        except (psutil.Error, OSError):
+        except (psutil.Error, OSError, ValueError, IndexError):
             self._process = None
             return Vitals()
 
     def _with_unit(self, seen: Vitals) -> Vitals:
+        now, last = time.monotonic(), self._last
         if self._unit is None:
             return seen
+        came_or_went = seen.pid != last.pid
+        if now - self._asked_at < (_EVERY_SECONDS if came_or_went else _UNIT_SECONDS):
+            return replace(seen, unit=last.unit, unit_state=last.unit_state)
+        self._asked_at = now
         try:
             shown = self._ask(["systemctl", "show", "--property=LoadState,ActiveState,SubState", self._unit])
         except (OSError, subprocess.SubprocessError):
@@ -113,6 +123,12 @@ class VitalSigns:
             return seen
         state, sub = (told.get(name, "unknown") for name in ("ActiveState", "SubState"))
         return replace(seen, unit=self._unit, unit_state=clean(state if state == sub else f"{state} ({sub})"))
+
+
+def _started(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        after_name = file.read().rpartition(")")[2].split()  # the name may hold blanks and brackets
+    return int(after_name[19]) // os.sysconf("SC_CLK_TCK")  # proc(5), field 22
 
 
 def node_unit() -> str | None:

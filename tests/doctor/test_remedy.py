@@ -1,5 +1,6 @@
 """What is copied out of a hint is a command, whole, and nothing but a command: it is pasted into a root shell."""
 
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -10,6 +11,13 @@ from bcd.doctor.remedy import command_in
 from tests.doctor.test_hints import ODD, findings, odd
 
 __all__ = ["odd"]  # a fixture
+
+
+FORMS = re.compile(
+    r"(bcd (doctor|update) |cat '|chmod (0755|go-w) '|chown (-h )?root:root '|df -h '|getent hosts |journalctl -u |less '|"
+    r"ln -sfn |ls -l '|mv '|nc -vz |openssl s_client |ps aux |(sudo )?systemctl [a-z-]+( |$)|timedatectl [a-z-]+( |$))"
+)
+"""What commands of hints begin with: a sentence that begins with a program's name is none."""
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,8 @@ __all__ = ["odd"]  # a fixture
         ("wait", ""),
         ("", ""),
         ("rm /a\nrm /b", ""),
+        ("look again: '/opt/a b/bcd' update", "'/opt/a b/bcd' update"),
+        ("systemctl cat the operator's unit", ""),
     ],
 )
 def test_the_first_command_of_a_hint_is_taken_whole(hint: str, command: str) -> None:
@@ -42,6 +52,7 @@ def test_every_command_of_every_state_is_one_that_a_shell_reads_with_its_paths_w
         if not command:
             continue
         told.add(command)
+        assert FORMS.match(re.sub(r"^'.*/bcd'", "bcd", command)), f"{state}: {command}"
         read = subprocess.run(["sh", "-n", "-c", command], capture_output=True, text=True, check=False)
         assert (read.returncode, read.stderr) == (0, ""), f"{state}: {command}"
         words = shlex.split(command)

@@ -45,7 +45,7 @@ CONTROLS = (
 )
 VITALS = Vitals(
     pid=2217,
-    started_at=int(NOW) - 3 * DAY,
+    started=4 * DAY,
     cpu_percent=0,
     memory_mib=43,
     unit="bcd.service",
@@ -117,6 +117,7 @@ def _snapshot(shown: Status | None, live: dict[str, object] | None) -> Snapshot:
         taken_at=NOW,
         entrypoint_leads="→ current",
         vitals=VITALS,
+        boottime=7.0 * DAY,
     )
 
 

@@ -69,6 +69,19 @@ async def test_again_looks_again_and_keeps_the_cursor_on_its_finding() -> None:
         assert world.examined == before + 1
 
 
+async def test_a_finding_that_is_gone_takes_its_detail_and_its_command_along() -> None:
+    world = ill()
+    async with opened(world, "doctor", WIDE) as (app, pilot):
+        await until(pilot, lambda: app.report is not None)
+        await pilot.press("down", "down")
+        await until(pilot, lambda: "y Copy the command" in flat(app))
+        world.report = report_of(OK, NOTE)
+        await pilot.press("r")
+        await until(pilot, lambda: app.report is world.report)
+        await until(pilot, lambda: "Copy the command" not in flat(app))
+        assert FAILING.message not in flat(app)
+
+
 async def test_a_report_cut_short_says_so() -> None:
     cut = Report(findings=(FAILING,), complete=False, started_at=1, seconds=5.0, looked_as="uid 0", about="here")
     async with opened(ill(cut), "doctor", WIDE) as (app, pilot):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bcd.tui.evidence import evidence_of, look
+from tests.commands.running import acting_on_a_terminal
 from tests.tui import states
-from tests.tui.consoles import NARROW, World, flat, lines_of, opened
+from tests.tui.consoles import NARROW, World, flat, lines_of, opened, text_of
 
 
 def test_what_is_at_a_path_is_its_digest_its_target_or_why_it_cannot_be_told(tmp_path: Path) -> None:
@@ -39,7 +40,25 @@ async def test_no_column_of_the_evidence_is_cut_off(size: tuple[int, int]) -> No
         assert "upgrade.json" in flat(app)
 
 
-async def test_the_row_under_the_cursor_stands_whole_below(tmp_path: Path) -> None:
+def test_of_what_is_too_large_to_hash_at_once_the_size_is_said_and_no_digest_of_a_part(tmp_path: Path) -> None:
+    program = tmp_path / "bcd"
+    program.write_bytes(b"x" * (5 * 2**20))
+    assert look(str(program))[1] == "5242880 bytes"
+    assert "sha256" not in look("/proc/self/stat")[1]
+
+
+async def test_no_control_of_a_links_target_reaches_the_terminal() -> None:
+    """The attack: whoever may point a link names it so that the one who looks loses the clipboard, or reads a forgery."""
+    evil = "→ /opt/\x1b]52;c;eA==\x07\u202eevil\nforged"
+    async with opened(World(states.changed(states.at_rest(), entrypoint_leads=evil))) as (app, pilot):
+        for key in ("e", "down", "down", "down"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert acting_on_a_terminal(text_of(app)) == []
+            assert not any(line.strip("│ ").startswith("forged") for line in lines_of(app))
+
+
+async def test_the_row_under_the_cursor_stands_whole_below() -> None:
     async with opened(World(states.at_rest())) as (app, pilot):
         await pilot.press("e", "down")
         await pilot.pause()

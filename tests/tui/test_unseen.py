@@ -4,6 +4,7 @@ import pytest
 from textual.widgets import DataTable
 
 from bcd.tui.app import ConsoleApp
+from bcd.tui.screens.base import ConsoleScreen
 from bcd.tui.screens.failed import FailedScreen
 from bcd.tui.screens.history import HistoryScreen
 from bcd.tui.snapshot import Snapshot
@@ -44,6 +45,18 @@ async def test_a_screen_behind_another_is_not_drawn_and_catches_up_when_it_is_se
         await pilot.press("1", "2", "1", "2")
         await pilot.pause()
         assert len(taken) - before == 1  # seen again, with nothing new
+
+
+@pytest.mark.parametrize("place", [*ConsoleApp.MODES])
+async def test_a_screen_that_is_seen_draws_a_change_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual calls `on_mount` of every class: what a class follows by its parent's too must not be followed twice."""
+    taken: list[Snapshot] = []
+    world = World(states.at_rest())
+    async with opened(world, place) as (app, pilot):
+        assert isinstance(app.screen, ConsoleScreen)
+        monkeypatch.setattr(app.screen, "take", taken.append)
+        await change(pilot, world, states.many_failed(1))
+        assert len(taken) == 1
 
 
 async def test_the_history_takes_only_the_newest_when_it_is_seen_again() -> None:

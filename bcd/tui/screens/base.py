@@ -29,6 +29,7 @@ class ConsoleScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._followed: set[str] = set()
         self._behind: dict[str, Callable[[Any], None]] = {}
         """What changed while this screen was not seen, with what shows it."""
 
@@ -54,7 +55,11 @@ class ConsoleScreen(Screen[None]):
         """Show each value of the app's reactive `name`: at once while this screen is seen, else when it is seen again.
 
         A node that restarts every second would otherwise have all eight screens drawn anew, for nobody.
+        Asked for again, it changes nothing: Textual calls `on_mount` of each class, also where one calls its parent's.
         """
+        if name in self._followed:
+            return
+        self._followed.add(name)
 
         def changed(value: object) -> None:
             if self.is_current:

@@ -151,6 +151,9 @@ class DoctorScreen(ConsoleScreen):
                     branch.expand()
                     self.call_after_refresh(tree.move_cursor, leaf)
         tree.root.expand()
+        self.call_after_refresh(
+            self.on_tree_node_highlighted
+        )  # where the finding under the cursor is gone, nobody says so
 
 
 def _together(findings: Iterable[Finding]) -> Text:

@@ -57,5 +57,5 @@ class EvidenceScreen(ModalScreen[None]):
             when, what = (clean(each) for each in self._seen[row.path])
             seen = f"changed {when}, {what}" if when else what
             self.query_one("#evidence-whole", Static).update(
-                Text(f"{row.name}: {row.value}\n{row.path}\n{seen}\n{row.rule}")
+                Text(f"{clean(row.name)}: {clean(row.value)}\n{clean(row.path)}\n{seen}\n{row.rule}")
             )

@@ -131,7 +131,7 @@ def _facts(snapshot: Snapshot) -> Text:
     text.append(f"   {len(pins.release_pins)} pins, {pins.release_threshold} must sign")
     text.append(f"   entrypoint {clean(status.layout.entrypoint)}", style="dim")
     leads = snapshot.entrypoint_leads
-    loud = status.current.slot is not None and leads != f"→ {CURRENT}"
+    loud = status.current.slot is not None and leads not in ("", f"→ {CURRENT}")
     text.append(f" {clean(leads)}\n", style="bold yellow" if loud else "dim")
     transfer = snapshot.transfer
     if transfer is not None:
@@ -162,7 +162,7 @@ def _vitals(snapshot: Snapshot) -> Text:
     seen, text = snapshot.vitals, Text()
     if seen.pid is not None:
         parts = [f"agent {seen.pid}{f' of {seen.unit}' if seen.unit else ''}"]
-        parts.append(f"up {age(snapshot.taken_at - seen.started_at)}")
+        parts.append(f"up {age(snapshot.boottime - seen.started)}")
         if seen.cpu_percent is not None:
             parts.append(f"{seen.cpu_percent or '<1'} % of a core")
         text.append(f"{', '.join([*parts, f'{seen.memory_mib} MiB'])}\n", style="dim")
