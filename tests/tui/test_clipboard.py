@@ -71,7 +71,7 @@ def test_lines_are_kept_and_a_last_line_break_is_not() -> None:
 
 async def test_what_can_not_be_copied_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    finding = Finding(id="slots.x", level=Level.FAIL, message="broken", hint="x" * 100_000)
+    finding = Finding(id="slots.x", level=Level.FAIL, message="broken", hint=f"cat {'x' * 99_996}")
     async with opened(World(states.at_rest(), report=report_of(finding)), "doctor", WIDE) as (app, pilot):
         await until(pilot, lambda: app.report is not None)
         await pilot.press("down", "down", "y")
