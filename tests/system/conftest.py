@@ -1,8 +1,7 @@
-"""Machines for stories, and the table of what they took."""
+"""Machines for stories, and a note of what each took."""
 
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,20 +69,3 @@ def took(record_property: Told, request: pytest.FixtureRequest) -> Told:
         record_property(f"{scenario}|{version} {way}", seconds)
 
     return note
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table: scenario by systemd's version and way."""
-    times: dict[str, dict[str, float]] = defaultdict(dict)
-    for report in terminalreporter.getreports("passed"):
-        for name, seconds in report.user_properties if report.when == "call" else ():
-            scenario, _, column = name.partition("|")
-            times[scenario][column] = float(str(seconds))
-    columns = sorted({column for row in times.values() for column in row})
-    if not columns:
-        return
-    terminalreporter.section("seconds from the swap to the welcome, by systemd and way")
-    terminalreporter.write_line(f"{'':<52}" + "".join(f"{column:>12}" for column in columns))
-    for scenario, row in sorted(times.items()):
-        cells = "".join(f"{row[column]:>12.1f}" if column in row else f"{'':>12}" for column in columns)
-        terminalreporter.write_line(f"{scenario:<52}{cells}")
