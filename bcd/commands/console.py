@@ -188,7 +188,7 @@ def _start_anew(asked: Asked, view: View, theme: str) -> None:
     target = status.record(status.current.slot)
     to_older = target is None or target.sequence < build.sequence
     try:
-        os.execv(entrypoint, [entrypoint, *anew(asked, view, theme, to_older=to_older)])  # noqa: S606
+        os.execv(entrypoint, [entrypoint, *anew(asked, view, theme, to_older=to_older)])  # noqa: S606  # the program that takes over: no shell is wanted
     except OSError as error:
         raise host_error(error, "start the console anew") from error
 

@@ -153,6 +153,14 @@ def ask_systemd(command: Sequence[str]) -> str:
     ).stdout
 
 
+def properties_of(shown: str) -> dict[str, str]:
+    """What `systemctl show` printed, by property.
+
+    At newlines alone: a value that holds another line end must not pass for a property of its own.
+    """
+    return dict(line.partition("=")[::2] for line in shown.split("\n"))
+
+
 def _program(shown: str) -> str | None:
     # `{ path=/usr/local/bin/bcd ; argv[]=/usr/local/bin/bcd node ; ignore_errors=no ; ... }`
     _, found, rest = shown.partition("path=")

@@ -20,7 +20,7 @@ from bcd.core.clock import Clock, SystemClock
 from bcd.core.config import DEFAULT_PATH, Config, HelperConfig, UpdateConfig, load_config
 from bcd.core.errors import BcdError, UsageError
 from bcd.core.layout import Layout, layout_of
-from bcd.core.service import systemd_version
+from bcd.core.service import properties_of, systemd_version
 from bcd.core.status import Status, read_status
 from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY, UNIT_DIRECTORY
 from bcd.doctor.session import SessionProbe, probe_session
@@ -267,9 +267,7 @@ class Probes:
         if ran.status != 0:
             said = next(iter(ran.stderr.strip().splitlines()), "no word why")
             raise CannotTell(f"systemctl show {name} ended with {ran.status}: {said}", f"systemctl status {name}")
-        # At newlines alone: a value that holds another line end must not pass for a property of its own.
-        pairs = (line.partition("=") for line in ran.stdout.split("\n"))
-        return {key: value for key, _, value in pairs}
+        return properties_of(ran.stdout)
 
 
 class _Once:

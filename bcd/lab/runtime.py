@@ -41,6 +41,27 @@ class Runtime:
     interpreter: str = sys.executable
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def run_as(self, uid: int, program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
+        """Run a few lines of Python as a user of no group but its own.
+
+        Raises:
+            OSError: it could not be started.
+            subprocess.TimeoutExpired: it took longer than `seconds`.
+        """
+        return subprocess.run(
+            [self.interpreter, "-s", "-B", "-c", program, *arguments],
+            user=uid,
+            group=uid,
+            extra_groups=(),
+            cwd="/",
+            env={"PATH": os.defpath, **self.environment},
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+
 
 def runtime_for(uid: int, directory: Path) -> Runtime:
     """This interpreter where the user `uid` can run it, else a copy of it, made in `directory`.
@@ -64,19 +85,7 @@ def runtime_for(uid: int, directory: Path) -> Runtime:
 
 def _fault(runtime: Runtime, uid: int) -> str | None:
     try:
-        done = subprocess.run(
-            [runtime.interpreter, "-s", "-B", "-c", _PROBE],
-            user=uid,
-            group=uid,
-            extra_groups=(),
-            cwd="/",
-            env={"PATH": os.defpath, **runtime.environment},
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = runtime.run_as(uid, _PROBE, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ended at once"])[-1]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bcd.core.service import Ask, ask_systemd
+from bcd.core.service import Ask, ask_systemd, properties_of
 from bcd.core.text import clean
 from bcd.core.units import NODE_UNIT, SYSTEMD_DIRECTORY
 
@@ -118,7 +118,7 @@ class VitalSigns:
             shown = self._ask(["systemctl", "show", "--property=LoadState,ActiveState,SubState", self._unit])
         except (OSError, subprocess.SubprocessError):
             return replace(seen, unit=self._unit, unit_state="unknown: systemd does not answer")
-        told = dict(line.partition("=")[::2] for line in shown.splitlines())
+        told = properties_of(shown)
         if told.get("LoadState") != "loaded":
             return seen
         state, sub = (told.get(name, "unknown") for name in ("ActiveState", "SubState"))

@@ -1,9 +1,6 @@
 """The three records: bytes to values and back with nothing lost, and whatever lies in a record's place read as what it is."""
 
 import json
-import os
-import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bcd.core.records import (
-    FAILED_LIMIT,
     Confirmed,
     Failed,
     PendingRecord,
@@ -33,8 +29,7 @@ from bcd.core.records import (
     read_update,
 )
 from bcd.core.text import raw
-from tests.core.disk import open_files, unchanged
-from tests.core.public import as_nobody, public_directory
+from tests.core.disk import unchanged
 
 Json = dict[str, Any]
 
@@ -475,158 +470,3 @@ def test_no_document_ends_in_another_error(document: Json) -> None:
         except ValueError:
             continue
         assert parse(json.loads(write(value))) == value
-
-
-# What is no file ------------------------------------------------------------------------------------------------------
-
-
-def make_socket(path: Path) -> None:
-    """Leave a socket behind."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
-
-
-def link_to(target: str) -> Callable[[Path], None]:
-    """Make a symlink."""
-    return lambda path: path.symlink_to(target)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "plant",
-    [
-        os.mkfifo,
-        make_socket,
-        Path.mkdir,
-        link_to("/dev/zero"),
-        link_to("other"),
-        link_to("nowhere"),
-        link_to("/etc/passwd"),
-    ],
-    ids=["fifo", "socket", "directory", "device", "good record", "dangling", "somebody's file"],
-)
-def test_what_is_no_file_in_a_records_place_is_corrupt(
-    kind: str, plant: Callable[[Path], None], tmp_path: Path
-) -> None:
-    """Never followed and never waited for, also where the link leads to a good record; and nothing stays open."""
-    (tmp_path / "other").write_bytes(dump(KINDS[kind][0]))
-    plant(tmp_path / kind)
-    before, started = open_files(), time.monotonic()
-    reading = KINDS[kind][1](str(tmp_path / kind))
-    assert (reading.state, reading.value) == ("corrupt", None)
-    assert time.monotonic() - started < 2
-    assert open_files() == before
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_record_is_absent(kind: str, tmp_path: Path) -> None:
-    """So is one whose directory is missing, or is a file."""
-    (tmp_path / "file").touch()
-    for name in (kind, f"missing/{kind}", f"file/{kind}"):
-        assert KINDS[kind][1](str(tmp_path / name)) == Reading("absent", None, "")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_record_that_this_user_may_not_read_is_not_absent(kind: str) -> None:
-    """Field report 38; neither is it broken, so nobody moves it aside."""
-    with public_directory() as directory:
-        path = directory / kind
-        path.write_bytes(dump(KINDS[kind][0]))
-        path.chmod(0o600 if os.geteuid() == 0 else 0o000)
-        with as_nobody():
-            reading = KINDS[kind][1](str(path))
-    assert (reading.state, reading.value) == ("unreadable", None)
-    assert "may not read" in reading.why
-
-
-def test_a_disk_that_fails_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An I/O error says nothing of what is written there; and nothing stays open."""
-    (tmp_path / "update.json").write_bytes(dump(UPDATE))
-    before = open_files()
-
-    def fail(_handle: int, _length: int) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "read", fail)
-    reading = read_update(str(tmp_path / "update.json"))
-    monkeypatch.undo()
-    assert (reading.state, reading.why) == ("unreadable", "Input/output error")
-    assert open_files() == before
-
-
-# What failed ----------------------------------------------------------------------------------------------------------
-
-
-def failure(number: int, at: int = 0) -> Failed:
-    """A version that failed."""
-    return Failed(f"1.0.{number}", number, "x", at)
-
-
-def test_of_33_failed_versions_the_oldest_is_dropped() -> None:
-    """32 are kept, oldest first."""
-    record = UpdateRecord()
-    for number in range(FAILED_LIMIT):
-        record = record.with_failed(failure(number))
-    assert [entry.sequence for entry in record.failed] == list(range(32))
-    record = record.with_failed(failure(32))
-    assert [entry.sequence for entry in record.failed] == list(range(1, 33))
-
-
-def test_a_version_that_fails_again_moves_to_the_end() -> None:
-    """Once, with its newest reason; nobody else is dropped for it."""
-    record = UpdateRecord(failed=tuple(failure(number) for number in range(FAILED_LIMIT)))
-    record = record.with_failed(failure(3, at=7))
-    assert len(record.failed) == FAILED_LIMIT
-    assert record.failed[-1] == failure(3, at=7)
-    assert [entry.sequence for entry in record.failed] == [number for number in range(32) if number != 3] + [3]
-
-
-def test_a_version_is_known_again_by_what_it_is_and_not_by_how_it_is_shown(tmp_path: Path) -> None:
-    """A record by another hand may hold a text that is shown otherwise; it is still one version."""
-    document = {**UPDATE, "failed": [{**FAILED, "version": "1.4.1\x1b"}, {**FAILED, "version": "1.4.1"}]}
-    record = good("update.json", document, tmp_path)
-    again = record.with_failed(Failed("1.4.1\x1b", 15, "y", 2))
-    assert [raw(entry.version) for entry in again.failed] == ["1.4.1", "1.4.1\x1b"]
-
-
-def test_adding_a_failure_leaves_the_floor_and_what_was_confirmed() -> None:
-    """A failure says nothing of either."""
-    confirmed = Confirmed("1.4.0", 14, 1, "00" * 16)
-    record = UpdateRecord(14, confirmed, (), {"x": 1}).with_failed(failure(1))
-    assert (record.sequence, record.confirmed, record.extra) == (14, confirmed, {"x": 1})
-
-
-def test_a_longer_list_of_another_bcd_is_read_whole(tmp_path: Path) -> None:
-    """Each of them failed here; it is cut when the next one is added."""
-    document = {**UPDATE, "failed": [{**FAILED, "version": f"1.0.{number}"} for number in range(40)]}
-    record = good("update.json", document, tmp_path)
-    assert len(record.failed) == 40
-    assert record.with_failed(failure(99)).failed[0].version == "1.0.9"
-
-
-def test_a_slots_record_is_changed_for_one_slot_alone() -> None:
-    """The other's stays."""
-    one, two = SlotRecord("1", 1, "", 0, 0), SlotRecord("2", 2, "", 0, 0)
-    record = SlotsRecord(one, two)
-    assert record.having("a", None) == SlotsRecord(None, two)
-    assert record.having("b", one) == SlotsRecord(one, one)
-    assert record == SlotsRecord(one, two)
-
-
-@pytest.mark.parametrize("told", [None, True, -1, 1.5, "soon", 2**53, [1]], ids=repr)
-def test_an_expiry_that_makes_no_sense_breaks_no_record(tmp_path: Path, told: object) -> None:
-    """It decides nothing: the slot can still go back, and what another bcd meant by it is kept."""
-    document = {**SLOTS, "a": {**SLOTS["a"], "expires_at": told}}
-    record = good("slots.json", document, tmp_path)
-    assert record.a is not None
-    assert (record.a.version, record.a.expires_at) == ("1.4.0", None)
-    assert json.loads(dump_slots(record))["a"]["expires_at"] == told
-
-
-def test_an_unknown_expiry_is_absent_as_an_older_bcd_writes_it(tmp_path: Path) -> None:
-    """And one that is known is kept by an older bcd, which takes it for an unknown field."""
-    record = good("slots.json", SLOTS, tmp_path)
-    assert json.loads(dump_slots(record)) == SLOTS
-    known = SlotsRecord(a=SlotRecord("1.4.0", 14, "ab" * 32, 1000, 1_800_000_000, expires_at=1_900_000_000))
-    assert json.loads(dump_slots(known))["a"]["expires_at"] == 1_900_000_000
-    assert good("slots.json", json.loads(dump_slots(known)), tmp_path) == known

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 
 from bcd.core.exits import ExitStatus
 from bcd.lab import verify
@@ -119,9 +118,11 @@ def never_execs(stage: Stage) -> str:
     staging.mkdir(mode=0o700)
     staged = staging / f"bcd-{release.version}"
     staged.write_bytes(release.body)
+    uid = stage.world.node_uid or 0
     for path in (staging, staged):
-        os.chown(path, stage.world.node_uid or 0, stage.world.node_uid or 0)
-    asked = _as_the_node(stage, _SWAP_AND_SETTLE, str(stage.node.root.socket), json.dumps(release.section))
+        os.chown(path, uid, uid)
+    socket, section = str(stage.node.root.socket), json.dumps(release.section)
+    asked = stage.world.runtime.run_as(uid, _SWAP_AND_SETTLE, socket, section, seconds=30)
     answers = [json.loads(line) for line in asked.stdout.splitlines()]
     if [answer.get("ok") for answer in answers] != [True, True]:
         raise Unmet("the helper's answers to swap and settle", "a pending record each", answers or asked.stderr)
@@ -176,23 +177,6 @@ def _helper(stage: Stage) -> Supervisor:
     if stage.node.helper is None:
         raise Unmet("the node", "a helper beside it", "none")
     return stage.node.helper
-
-
-def _as_the_node(stage: Stage, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a few lines of Python as the node's user."""
-    uid, runtime = stage.world.node_uid, stage.world.runtime
-    return subprocess.run(
-        [runtime.interpreter, "-s", "-B", "-c", program, *arguments],
-        user=uid,
-        group=uid,
-        extra_groups=(),
-        cwd="/",
-        env={"PATH": os.defpath, **runtime.environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
 
 
 SCENARIOS = (
